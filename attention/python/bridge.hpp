@@ -44,6 +44,7 @@ struct Observed {
   std::optional<double> call_seconds;     ///< of an empty Python function, called in the same way
   std::optional<double> compile_seconds;  ///< what the first call took beyond the second
   std::vector<std::string> notes;
+  std::vector<std::string> files;  ///< all that were imported beside libraries
 };
 
 class Bridge {

@@ -256,8 +256,12 @@ void add_roles(suite::Catalogue& catalogue, const Loaded& loaded) {
     const Outcome outcome = run_child(
         setup,
         [&](run::Channel& channel) {
+          std::string home;  // of Python
           for (std::size_t i = next; i < mechanisms.size(); ++i) {
             suite::MechanismSpec mechanism = mechanisms[i];
+            const std::string own = loaded.python_home(mechanism.name);
+            if (!home.empty() && !own.empty() && own != home) return;  // another child's
+            if (!own.empty()) home = own;
             try {
               mechanism.roles = roles_of(loaded.registry.entry(mechanism.name));
             } catch (const std::exception& error) {
@@ -269,7 +273,7 @@ void add_roles(suite::Catalogue& catalogue, const Loaded& loaded) {
         [&](const Json& message) {
           if (next < mechanisms.size()) mechanisms[next++] = message.get<suite::MechanismSpec>();
         });
-    if (outcome.status == result::Status::ok) break;
+    if (outcome.status == result::Status::ok) continue;
     // The one that it was at; the others are asked by another child.
     if (next < mechanisms.size()) mechanisms[next++].roles_unknown = outcome.reason;
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <utility>
 
 #include "attention/torch/cuda.hpp"
@@ -118,22 +119,29 @@ run::Numbers numbers_of(const Growth& growth) {
 
 std::vector<run::Forecast> plan(const Loaded& loaded, const std::vector<run::Cell>& cells,
                                 double limit_seconds) {
-  std::vector<run::Forecast> planned;
+  std::map<std::string, std::vector<std::size_t>> groups;  // by what Python loads for them
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    groups[loaded.python_home(cells[i].mechanism)].push_back(i);
+  }
+  std::vector<run::Forecast> planned(cells.size());
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
-  while (planned.size() < cells.size()) {
-    const Outcome end = run_child(
-        setup,
-        [&](run::Channel& channel) {
-          for (std::size_t i = planned.size(); i < cells.size(); ++i) {
-            channel.send(forecast_or_failure(loaded, cells[i]));
-          }
-        },
-        [&](const Json& message) { planned.push_back(message.get<run::Forecast>()); });
-    if (end.status != result::Status::ok && planned.size() < cells.size()) {
-      const run::Cell& cell = cells[planned.size()];
-      planned.push_back(failed_forecast(
-          cell, {end.status, planning_reason(loaded, cell, end.reason), end.detail}));
+  for (const auto& [home, group] : groups) {
+    for (std::size_t next = 0; next < group.size();) {
+      const Outcome end = run_child(
+          setup,
+          [&](run::Channel& channel) {
+            for (std::size_t i = next; i < group.size(); ++i) {
+              channel.send(forecast_or_failure(loaded, cells[group[i]]));
+            }
+          },
+          [&](const Json& message) {
+            if (next < group.size()) planned[group[next++]] = message.get<run::Forecast>();
+          });
+      if (end.status == result::Status::ok || next >= group.size()) continue;
+      const run::Cell& cell = cells[group[next]];
+      planned[group[next++]] = failed_forecast(
+          cell, {end.status, planning_reason(loaded, cell, end.reason), end.detail});
     }
   }
   return planned;

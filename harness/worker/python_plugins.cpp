@@ -167,10 +167,10 @@ Json python_section(const PythonPlugin& plugin,
                   {"python", said.python},
                   {"torch", said.torch},
                   {"packages", said.packages}};
-  if (const auto file = run::file_of(plugin.word); !file.empty()) {
-    section["file_hash"] = hash_of(file.string());
-  }
   const python::Observed seen = bridge->observed();
+  std::string contents;
+  for (const std::string& file : seen.files) contents += hash_of(file) + "\n";
+  if (!contents.empty()) section["file_hash"] = result::hash_text(contents);
   std::vector<std::string> notes = seen.notes;
   if (seen.compile_seconds) section["compile_seconds"] = *seen.compile_seconds;
   if (seen.call_seconds) {

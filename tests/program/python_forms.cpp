@@ -132,6 +132,56 @@ TEST_CASE("an object, a package's function, roles, a pattern, a cost and a class
   CHECK(average.at("python").at("word") == "python:kit.parts:average");
 }
 
+TEST_CASE(
+    "a word in Python is what it says beside namesakes, of its file, its helpers and built in",
+    "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  for (const auto& [folder, factor] : {std::pair{"a", "1.0"}, {"b", "2.0"}}) {
+    bench.write(std::string(folder) + "/helper.py", std::string("FACTOR = ") + factor + "\n");
+    bench.write(std::string(folder) + "/softmax.py", R"(
+from helper import FACTOR
+
+def softmax(query, key, value, factor: float = FACTOR):
+    return factor * value.mean(2, keepdim=True).expand(-1, -1, query.size(2), -1).contiguous()
+
+softmax.patterns = ["bidirectional"]
+)");
+  }
+  bench.write("suite.json", R"({
+    "name": "namesakes", "task": "kernel",
+    "set": {"heads": 2, "head_dim": 8, "length": 16, "pattern": "bidirectional"},
+    "mechanisms": {
+      "mine": {"use": "python:a/softmax.py:softmax", "as": "mine"},
+      "theirs": {"use": "python:b/softmax.py:softmax"},
+      "softmax": {}},
+    "measure": {"rounds": 1, "max_samples": 10, "max_seconds": 0.02}})");
+  const auto cells = bench.cells_of_run("suite.json");
+  CHECK(cells.at("mine").at("mechanism") == "mine");
+  CHECK(cells.at("theirs").at("mechanism") == "softmax_py");
+  CHECK(cells.at("mine").at("options").at("factor") == 1);
+  CHECK(cells.at("theirs").at("options").at("factor") == 2);
+  CHECK(cells.at("mine").at("id") != cells.at("theirs").at("id"));
+  CHECK(cells.at("mine").at("python").at("file_hash") !=
+        cells.at("theirs").at("python").at("file_hash"));
+  CHECK_FALSE(cells.at("softmax").contains("python"));
+
+  bench.write("performer.py",
+              "class Performer:\n    patterns = ['causal']\n\n"
+              "    def __call__(self, query, key, value):\n        raise ValueError('mine')\n");
+  const Finished checked =
+      bench.run("check python:performer.py:Performer --no-growth --dtype float32");
+  INFO(checked.out << checked.err);
+  CHECK(checked.exit_code == 1);
+  CHECK_THAT(checked.out, Contains("performer_py") && Contains("performer.py:5: ValueError: mine"));
+  const Finished compared = bench.run(
+      "ab python:a/softmax.py:softmax python:b/softmax.py:softmax --pattern bidirectional "
+      "--length 16 --rounds 1 --no-ceilings --no-report --out ab");
+  INFO(compared.out << compared.err);
+  CHECK(compared.exit_code == 4);  // one round cannot tell
+  CHECK_THAT(compared.out, Contains("b_softmax"));
+}
+
 TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][apply]") {
   if (!have_python()) return;
   PythonBench bench;
@@ -152,6 +202,9 @@ TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][appl
     INFO(finished.out << finished.err);
     REQUIRE(finished.exit_code == 0);
     CHECK_THAT(finished.out, Contains("from the definition in double"));
+    const Json told = Json::parse(read_file(bench / (out + "/apply.json")));
+    CHECK_THAT(told.at("origin").get<std::string>(),
+               Contains(out == "ours" ? "built in" : "/forms.py:by_pattern"));
     const npy::Array array = npy::open_array(bench / (out + "/output.npy"));
     REQUIRE(array.shape == shape);
     std::vector<double> values(count);

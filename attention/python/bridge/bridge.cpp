@@ -354,6 +354,7 @@ class PythonBridge final : public Bridge {
     if (last_called != nullptr) seen.call_seconds = last_called->empty_call_seconds();
     if (longest_compile >= 0) seen.compile_seconds = longest_compile;
     guarded([&] {
+      seen.files = glue("imported_files")().cast<std::vector<std::string>>();
       const auto runtimes = glue("openmp_runtimes")().cast<std::vector<std::string>>();
       if (runtimes.size() < 2) return;
       std::string list;

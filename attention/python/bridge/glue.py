@@ -10,8 +10,10 @@ import importlib.metadata
 import importlib.util
 import inspect
 import json
+import math
 import os
 import sys
+import sysconfig
 import traceback
 import types
 
@@ -24,8 +26,13 @@ PATTERNS = ("bidirectional", "causal", "cross")
 CLAIMS = ("rows_sum_to_one", "linear_in_value", "permutation_equivariant", "last_row_agrees", "heads_independent")
 GROWTH = ("time_in_length", "workspace_in_length", "time_in_head_dim")
 DTYPES = ("float32", "float64", "bfloat16", "float16")
+HOOKS = ("cost", "unavailable", "reference")
 COSTS = ("model_flops", "executed_flops", "minimal_bytes", "exponentials", "workspace_bytes", "saved_bytes", "state_bytes")
 NOT_THERE = object()
+FIXED = ("heads", "kv_heads", "head_dim", "value_dim")  # in every call of a mechanism that is made
+MOST_INTEGER = 2**63 - 1
+MOST_WIDTH = 1 << 20
+MOST_TEXT = 2000  # characters
 OWN_FILES = "attnbench_file_"
 
 
@@ -60,6 +67,15 @@ def nearest(word, known):
     return f"; did you mean {found[0]}?" if found else f"; there is {', '.join(str(one) for one in known) or 'nothing'}"
 
 
+def brief(value):
+    """A value as Python writes it, for a message."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
 def readable(text):
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -81,13 +97,13 @@ def first_line(error):
 def explain(error, trace):
     """(reason, traceback, kind) of an exception; kind is unsupported, memory or error."""
     if isinstance(error, (Unavailable, Refused)):
-        return readable(str(error)), "", "unsupported" if isinstance(error, Unavailable) else "error"
+        return readable(str(error)[:MOST_TEXT]), "", "unsupported" if isinstance(error, Unavailable) else "error"
     text = first_line(error)
     frames = [frame for frame in traceback.extract_tb(trace) if frame.filename != __file__]
     own = [frame for frame in frames if is_own(frame.filename)]
     where = ""
     if isinstance(error, SyntaxError) and error.filename:
-        where = f"{shown(error.filename)}:{error.lineno}: "
+        where = f"{shown(error.filename)}:{error.lineno or 1}: "
     elif own or frames:
         frame = (own or frames)[-1]
         where = f"{shown(frame.filename)}:{frame.lineno}: "
@@ -152,10 +168,51 @@ def openmp_runtimes():
 
 # ---- what a word names
 
+def is_library(path):
+    """Whether a module's file is Python's own or an installed package's, of which the version says enough."""
+    path = os.path.abspath(path)
+    parts = path.split(os.sep)
+    own = (sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], os.path.dirname(torch.__file__))
+    return "site-packages" in parts or "dist-packages" in parts or any(path.startswith(one + os.sep) for one in own)
+
+
+def imported_files():
+    """Of all modules in this process that are no library's."""
+    paths = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    return sorted(os.path.abspath(path) for path in paths if isinstance(path, str) and os.path.isfile(path)
+                  and not is_library(path))
+
+
+def expect_no_namesake(file):
+    """Refuses a file that would get another's module where one of the same name is beside it."""
+    folder = os.path.dirname(os.path.abspath(file))
+    for name, module in list(sys.modules.items()):
+        there = getattr(module, "__file__", None)
+        if "." in name or not isinstance(there, str) or not os.path.isfile(there) or is_library(there):
+            continue
+        for beside in (os.path.join(folder, name + ".py"), os.path.join(folder, name, "__init__.py")):
+            if os.path.isfile(beside) and not os.path.samefile(beside, there):
+                raise Refused(f"{shown(file)}:1: {shown(beside)} cannot be imported, since {shown(there)} is {name} in this "
+                              "process already: give one of them another name")
+
+
+def compiled(source, file):
+    zero = source.find(b"\0")
+    if zero >= 0:
+        raise Refused(f"{shown(file)}:{source.count(10, 0, zero) + 1}: it has a zero byte; expected text of Python in UTF-8")
+    try:
+        return compile(source, file, "exec", dont_inherit=True)
+    except (MemoryError, RecursionError):
+        raise Refused(f"{shown(file)}:1: an expression is nested more deeply than Python compiles") from None
+    except ValueError as error:
+        raise Refused(f"{shown(file)}:1: it is no text of Python: {error}") from None
+
+
 def load_file(file):
     name = OWN_FILES + os.path.splitext(os.path.basename(file))[0] + f"_{abs(hash(file)):x}"
     if name in sys.modules:
         return sys.modules[name]
+    expect_no_namesake(file)
     folder = os.path.dirname(os.path.abspath(file))
     if folder not in sys.path:
         sys.path.append(folder)  # last: a file fla.py must not hide the library fla
@@ -166,7 +223,7 @@ def load_file(file):
         with open(file, "rb") as stream:
             source = stream.read()
         # Not through the import system: its cache of compiled files knows times of whole seconds.
-        exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
+        exec(compiled(source, file), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
@@ -228,29 +285,43 @@ class Declared:
         raise Refused(f"{self.place}: {what}")
 
     def get(self, name, kinds, what, default=None):
-        value = getattr(self.thing, name, NOT_THERE)
+        value = hook(self.thing, name, self.place)
         # A class may have a method of the name.
         if value is NOT_THERE or value is None or inspect.isroutine(value) and callable not in kinds:
             return default
         if any(kind is callable and callable(value) or kind is not callable and isinstance(value, kind) for kind in kinds):
             return value
-        self.refuse(f"its attribute {name} is {value!r}; expected {what}")
+        self.refuse(f"its attribute {name} is {brief(value)}; expected {what}")
+
+    def text(self, value, what):
+        """The text, where it can be written and shown."""
+        if len(value) > MOST_TEXT:
+            self.refuse(f"{what} has {len(value)} characters; expected at most {MOST_TEXT}")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            self.refuse(f"{what} has {brief(value[error.start])} at {error.start}, which is no character")
+        return str(value)
+
+    def number(self, value, what):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not finite(value):
+            self.refuse(f"{what} is {brief(value)}; expected a finite number")
+        return value
 
     def words(self, name, known):
         given = self.get(name, (list, tuple, set, dict), f"a list of {', '.join(known)}", [])
         words = [word for word in given if not isinstance(given, dict) or given[word]]
         for word in given:
             if word not in known:
-                self.refuse(f"its attribute {name} has {word!r}, which is none{nearest(word, known)}")
+                self.refuse(f"its attribute {name} has {brief(word)}, which is none{nearest(word, known)}")
         return words
 
     def numbers(self, name, known):
         given = self.get(name, (dict,), f"a dictionary of {', '.join(known)}", {})
         for word, number in given.items():
             if word not in known:
-                self.refuse(f"its attribute {name} has {word!r}{nearest(word, known)}")
-            if isinstance(number, bool) or not isinstance(number, (int, float)):
-                self.refuse(f"its attribute {name}[{word!r}] is {number!r}; expected a number")
+                self.refuse(f"its attribute {name} has {brief(word)}{nearest(word, known)}")
+            self.number(number, f"its attribute {name}[{word!r}]")
         return given
 
     def roles(self):
@@ -259,34 +330,77 @@ class Declared:
             said = said if isinstance(said, dict) else {"source": said}
             source, width = said.get("source", "key_tokens"), said.get("width", "head_dim")
             if source not in ("query_tokens", "key_tokens"):
-                self.refuse(f"its role {name} has the source {source!r}; expected query_tokens or key_tokens")
-            whole = isinstance(width, int) and not isinstance(width, bool) and width > 0
+                self.refuse(f"its role {brief(name)} has the source {brief(source)}; expected query_tokens or key_tokens")
+            whole = isinstance(width, int) and not isinstance(width, bool) and 0 < width <= MOST_WIDTH
             if width not in ("head_dim", "value_dim") and not whole:
-                self.refuse(f"its role {name} has the width {width!r}; expected head_dim, value_dim or a number")
+                self.refuse(f"its role {brief(name)} has the width {brief(width)}; expected head_dim, value_dim or a number "
+                            f"from 1 to {MOST_WIDTH}")
             roles[name] = (source, str(width))
         return roles
 
 
+def finite(number):
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def hook(thing, name, where):
+    """An attribute of a mechanism; NOT_THERE where there is none. A function that stands in a class's body, as in
+    `cost = cost`, is that function, not a method, unless its first parameter is self."""
+    raw = inspect.getattr_static(thing, name, NOT_THERE)
+    is_class = isinstance(thing, type)
+    if not isinstance(raw, types.FunctionType) or not is_class and name in getattr(thing, "__dict__", {}):
+        return getattr(thing, name, NOT_THERE)
+    if next(iter(inspect.signature(raw).parameters), None) != "self":
+        return raw
+    if is_class and name in HOOKS:
+        raise Refused(f"{where}: its {name} takes self, and it is asked before there is an object: leave self out, or make it "
+                      "a @staticmethod")
+    return getattr(thing, name)
+
+
+def answer(function, name, where, known):
+    """What a hook returns that may take values of `known` by their names."""
+    given = {}
+    for one in parameters_of(function, False, where):
+        if one.name in known and one.kind is not one.POSITIONAL_ONLY:
+            given[one.name] = known[one.name]
+        elif one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            raise Refused(f"{where}: its {name} wants {one.name}; expected a function " +
+                          (f"of {', '.join(known)}, by name" if known else "without arguments"))
+    return function(**given)
+
+
 def reason_of_absence(module, thing):
-    asked = getattr(thing, "unavailable", None) or getattr(module, "unavailable", None)
+    asked = hook(thing, "unavailable", place(thing, module))
+    if asked is NOT_THERE or asked is None:
+        asked = getattr(module, "unavailable", None)
     if asked is None:
         return None
-    where = place(asked, module)
+    where = place(asked, module) if callable(asked) else place(thing, module)
     if not callable(asked):
-        raise Refused(f"{where}: unavailable is {asked!r}; expected a function that returns a reason or None")
-    reason = asked()
+        raise Refused(f"{where}: unavailable is {brief(asked)}; expected a function that returns a reason or None")
+    reason = answer(asked, "unavailable", where, {})
     if reason is not None and not isinstance(reason, str):
-        raise Refused(f"{where}: unavailable returned {reason!r}; expected a reason or None")
+        raise Refused(f"{where}: unavailable returned {brief(reason)}; expected a reason or None")
     return f"{where}: {reason}" if reason else None
+
+
+def method_of(thing, name):
+    """A method, and whether the first of its parameters is self."""
+    raw = inspect.getattr_static(thing, name, None)
+    alone = not isinstance(thing, type) or isinstance(raw, (staticmethod, classmethod))
+    return getattr(thing, name), not alone
 
 
 def body_of(thing):
     """The function whose parameters are the inputs, and whether the first of them is self."""
-    if isinstance(thing, type):
-        return (thing.forward if issubclass(thing, torch.nn.Module) else thing.__call__), True
-    if isinstance(thing, torch.nn.Module):
-        return thing.forward, False
-    return thing, False
+    of = thing if isinstance(thing, type) else type(thing)
+    if issubclass(of, torch.nn.Module):
+        return method_of(thing, "forward")
+    return method_of(thing, "__call__") if isinstance(thing, type) else (thing, False)
 
 
 def parameters_of(function, bound, where):
@@ -317,6 +431,11 @@ def plan_of(function, bound, roles, where, of_step=False):
             continue
         if name in roles:
             wants = "role"
+        elif name in FIXED:
+            wants = "size"
+        elif name in ("length", "key_length", "batch") and option_type(parameter):
+            raise Refused(f"{where}: its parameter {name} has the name of a size that each call may have another of: take it "
+                          "from the shape of an input, or give the option another name")
         elif name in ("causal", "pattern", "key_mask") or of_step and name in ("state", "position"):
             wants = name
         elif parameter.default is parameter.empty:
@@ -352,6 +471,16 @@ def constructor_of(thing, where):
     return plan
 
 
+def checked_default(declared, name, value):
+    """The default of an option, where it can be told apart from others."""
+    what = f"the default of its option {name}"
+    if isinstance(value, str):
+        return declared.text(value, what)
+    if isinstance(value, int) and abs(value) > MOST_INTEGER:
+        declared.refuse(f"{what} is {brief(value)}; expected a number of 64 bits")
+    return value if isinstance(value, bool) else declared.number(value, what)
+
+
 def has_state(thing, where):
     have = [name for name in ("step", "empty_state") if callable(getattr(thing, name, None))]
     if len(have) == 1:
@@ -369,22 +498,25 @@ def options_of(declared, thing, body, bound, roles):
         kind = option_type(parameter)
         if kind is None or parameter.name in roles or parameter.name in SIZES + ("key_mask", "state", "position"):
             continue
-        meaning = str(meanings.get(parameter.name, "of the Python mechanism"))
-        option = {"name": parameter.name, "type": kind, "default": parameter.default, "meaning": meaning}
+        name = parameter.name
+        meaning = declared.text(str(meanings.get(name, "of the Python mechanism")), f"the meaning of its option {name}")
+        option = {"name": name, "type": kind, "default": checked_default(declared, name, parameter.default),
+                  "meaning": meaning}
         if options.setdefault(parameter.name, option)["type"] != kind:
             declared.refuse(f"its option {parameter.name} is a {kind} here and a {options[parameter.name]['type']} there")
     for name in meanings:
         if name not in options:
-            declared.refuse(f"its attribute options has {name!r}, which is no parameter with a default{nearest(name, options)}")
+            declared.refuse(f"its attribute options has {brief(name)}, which is no parameter with a default{nearest(name, options)}")
     return list(options.values())
 
 
 def title_of(declared, word):
     thing = declared.thing
     inherited = isinstance(thing, type) and "__doc__" not in vars(thing)
-    first = "" if inherited else (inspect.getdoc(thing) or "").strip().partition("\n")[0]
+    first = "" if inherited else (inspect.getdoc(thing) or "").strip().partition("\n")[0][:MOST_TEXT]
     target, _, name = word.partition(":")[2].rpartition(":")
-    return declared.get("title", (str,), "a text", first or f"{shown(target) if target.endswith('.py') else target}:{name}")
+    title = declared.get("title", (str,), "a text", first or f"{shown(target) if target.endswith('.py') else target}:{name}")
+    return declared.text(title, "its title")
 
 
 def reference_of(declared, roles):
@@ -393,7 +525,7 @@ def reference_of(declared, roles):
     if reference is None:
         return "own"
     if isinstance(reference, str):
-        return reference
+        return declared.text(reference, "its reference")
     where = place(reference, declared.module)
     body, bound = body_of(reference)
     plan_of(body, bound, roles, where)
@@ -418,12 +550,12 @@ def describe(word):
     if not patterns and "causal" not in asked and "pattern" not in asked:
         declared.refuse("it takes neither causal nor pattern, so its attribute patterns must say what it computes")
     state = has_state(thing, declared.place)
-    steps = plan_of(thing.step, bound, roles, place(thing.step, module), of_step=True) if state else []
+    steps = plan_of(*method_of(thing, "step"), roles, place(thing.step, module), of_step=True) if state else []
     cost = declared.get("cost", (callable,), "a function")
     return json.dumps({
         "place": declared.place,
         "title": title_of(declared, word),
-        "citation": declared.get("citation", (str,), "a text", ""),
+        "citation": declared.text(declared.get("citation", (str,), "a text", ""), "its citation"),
         "reference": reference_of(declared, roles),
         "patterns": [pattern for pattern in PATTERNS if pattern in patterns] or ["bidirectional", "causal"],
         "options": options_of(declared, thing, body, bound, roles),
@@ -443,7 +575,7 @@ def describe(word):
         "torch": str(torch.__version__),
         "packages": packages_of(declared, word),
         "files": files_of(module, word),
-    })
+    }, allow_nan=False)
 
 
 # ---- where it came from
@@ -486,16 +618,8 @@ def packages_of(declared, word):
 
 
 def files_of(module, word):
-    """The files on which the answer depends: its own, those beside it that it imports, and one of each package."""
-    file = getattr(module, "__file__", None)
-    files = {os.path.abspath(file)} if file else set()
-    folder = os.path.dirname(os.path.abspath(file)) if file else ""
-    own = word.partition(":")[2].rpartition(":")[0].endswith(".py")
-    for other in list(sys.modules.values()) if own else []:
-        path = getattr(other, "__file__", None)
-        if path and "site-packages" not in path and "dist-packages" not in path \
-                and os.path.abspath(path).startswith(folder + os.sep) and not is_own(path):
-            files.add(os.path.abspath(path))
+    """The files on which the answer depends: all that were imported beside libraries, and one of each package."""
+    files = set(imported_files())
     for name in imported_packages(module, word) | {"torch"}:
         top = sys.modules.get(name)
         path = getattr(top, "__file__", None)
@@ -515,17 +639,22 @@ def files_of(module, word):
 
 def numbers_of_cost(word, sizes):
     module, thing = load(word)
-    where = place(thing.cost, module)
-    wanted = parameters_of(thing.cost, False, where)
-    found = thing.cost(**{one.name: sizes[one.name] for one in wanted if one.name in sizes})
+    cost = hook(thing, "cost", place(thing, module))
+    where = place(cost, module)
+    found = answer(cost, "cost", where, sizes)
     if not isinstance(found, dict):
-        raise Refused(f"{where}: cost returned {found!r}; expected a dictionary of {', '.join(COSTS)}")
+        raise Refused(f"{where}: cost returned {brief(found)}; expected a dictionary of {', '.join(COSTS)}")
     for name, number in found.items():
         if name not in COSTS:
-            raise Refused(f"{where}: cost returned {name!r}{nearest(name, COSTS)}")
-        if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise Refused(f"{where}: cost returned {number!r} for {name}; expected a number")
+            raise Refused(f"{where}: cost returned {brief(name)}{nearest(name, COSTS)}")
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not finite(number):
+            raise Refused(f"{where}: cost returned {brief(number)} for {name}; expected a finite number")
     return {name: float(number) for name, number in found.items()}
+
+
+def plain(name):
+    """A tensor's name as a mechanism of ours may have it."""
+    return name.replace(".", "_")
 
 
 class Made:
@@ -535,7 +664,7 @@ class Made:
         self.module, thing = load(word)
         self.roles = Declared(self.module, thing).roles()
         if which == "reference":
-            thing = thing.reference
+            thing = hook(thing, "reference", place(thing, self.module))
         self.thing, self.sizes, self.options = thing, sizes, options
         self.place = place(thing, self.module)
         self.name = getattr(thing, "__name__", type(thing).__name__)
@@ -545,6 +674,7 @@ class Made:
         if isinstance(self.object, torch.nn.Module):
             # An object's own tensors must not change their dtype under others that use it.
             self.object = self.object if isinstance(thing, type) else copy.deepcopy(self.object)
+            self.refuse_unfit_tensors()
             self.object.to(device=self.device, dtype=self.dtype)
             self.object.eval()
         body, _ = body_of(self.object)
@@ -561,9 +691,21 @@ class Made:
 
     def filled(self, plan):
         """The plan with the constants in it: None where each call has its own."""
-        constants = {"causal": self.sizes["causal"], "pattern": self.sizes["pattern"]}
-        return [(name, wants, self.value(name, default) if wants == "option" else constants.get(wants))
+        constant = {"option": self.value, "size": lambda name, default: self.sizes[name],
+                    "causal": lambda name, default: self.sizes[name], "pattern": lambda name, default: self.sizes[name]}
+        return [(name, wants, constant[wants](name, default) if wants in constant else None)
                 for name, wants, default in plan]
+
+    def refuse_unfit_tensors(self):
+        """Those that the mechanism's dtype would change, or whose names it cannot tell apart."""
+        names = {}
+        for name, tensor in [*self.object.named_parameters(), *self.object.named_buffers()]:
+            if tensor.is_complex():
+                raise Refused(f"{self.place}: its tensor {name} is complex, and the cell's dtype would make it real: keep it "
+                              "as torch.view_as_real gives it, and use torch.view_as_complex in the call")
+            other = names.setdefault(plain(name), name)
+            if other != name:
+                raise Refused(f"{self.place}: its tensors {other} and {name} would both be called {plain(name)}: rename one")
 
     def constructed(self, seed):
         given = {}
@@ -578,8 +720,8 @@ class Made:
         """([parameters], [buffers]) with their names."""
         if not isinstance(self.object, torch.nn.Module):
             return [], []
-        plain = lambda named: [(name.replace(".", "_"), tensor) for name, tensor in named]
-        return plain(self.object.named_parameters()), plain(self.object.named_buffers())
+        return tuple([(plain(name), tensor) for name, tensor in named]
+                     for named in (self.object.named_parameters(), self.object.named_buffers()))
 
     def draw(self, seed):
         """Parameters and buffers from the seed alone, the same numbers in every dtype."""
