@@ -49,7 +49,7 @@ TEST_CASE("a result has the context that Google Benchmark's tools expect", "[res
   CHECK(context["load_avg"] == Json({0.1, 0.2, 0.2}));
 }
 
-TEST_CASE("rows are one per cell, timing and round", "[result]") {
+TEST_CASE("rows are one per cell, timing and round where all are undisturbed", "[result]") {
   const Json document = fixture();
   std::size_t expected = 0;
   for (const Json& cell : document["attnbench"]["cells"]) {
