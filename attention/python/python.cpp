@@ -219,11 +219,37 @@ class Definition {
   at::Tensor last_output_;
 };
 
+/// Throws where `inputs` lacks a role or a parameter of the mechanism of ours that the definition
+/// is of, or has it in another shape.
+void require_inputs(const Declared& declared, const Entry& entry, const Options& options,
+                    const Problem& problem, const reference::ReferenceInputs& inputs) {
+  const auto fail = [&](const std::string& lack) {
+    throw Error(declared.said.place + ": its attribute reference names " + entry.name + ", which " +
+                lack + "; expected a mechanism of ours with the roles and parameters that " +
+                declared.name + " has, or a function as the reference");
+  };
+  Problem here = problem;
+  here.device = "cpu";
+  const auto ours = entry.make(options, here);
+  for (const Role& role : ours->roles()) {
+    const auto given = inputs.roles.find(role.name);
+    if (given == inputs.roles.end()) fail("takes " + role.name);
+    if (given->second.shape.back() != role.width) {
+      fail("takes " + role.name + " of width " + std::to_string(role.width) + ", not " +
+           std::to_string(given->second.shape.back()));
+    }
+  }
+  for (const auto& parameter : ours->named_parameters()) {
+    if (inputs.parameters.count(parameter.key()) == 0) fail("has parameters: " + parameter.key());
+  }
+}
+
 /// The definition of a mechanism of ours, with the options that both have.
-reference::Reference reference_of_ours(const Registry& registry, const std::string& name) {
+reference::Reference reference_of_ours(const Registry& registry, const std::string& name,
+                                       Shared declared) {
   const Resolved resolved = registry.resolve(name);
   return
-      [entry = *resolved.entry, preset = resolved.options,
+      [entry = *resolved.entry, preset = resolved.options, declared = std::move(declared),
        definition = registry.reference(resolved.entry->name)](
           const Options& options, const Problem& problem, const reference::ReferenceInputs& inputs,
           const std::vector<reference::RowIndex>& rows) {
@@ -231,8 +257,9 @@ reference::Reference reference_of_ours(const Registry& registry, const std::stri
         for (const Option& option : entry.options) {
           if (options.has(option.name)) said[option.name] = options.values().at(option.name);
         }
-        return definition(entry.derive(Options::resolve(entry.options, said), problem), problem,
-                          inputs, rows);
+        const Options derived = entry.derive(Options::resolve(entry.options, said), problem);
+        require_inputs(*declared, entry, derived, problem, inputs);
+        return definition(derived, problem, inputs, rows);
       };
 }
 
@@ -351,7 +378,7 @@ void add_python(const std::string& word, const std::string& name, const Descript
   entry.implementations = {std::move(only)};
   const std::string& reference = description.reference;
   if (reference != "own" && reference != "python") {
-    registry.add(std::move(entry), reference_of_ours(registry, reference));
+    registry.add(std::move(entry), reference_of_ours(registry, reference, declared));
     return;
   }
   registry.add(std::move(entry), [definition = std::make_shared<Definition>(declared)](

@@ -206,12 +206,12 @@ std::vector<run::ScalingRow> grow_all(const run::Ask& ask, const std::vector<run
   return all;
 }
 
-/// Names of the checked modules that have no definition but themselves: one that computes the wrong
-/// thing alike in every dtype passes.
-std::string held_to_themselves(const std::vector<protocol::CheckedRow>& checks,
+/// Names of the mechanisms to check that have no definition but themselves: one that computes the
+/// wrong thing alike in every dtype passes.
+std::string held_to_themselves(const std::vector<run::CheckRow>& rows,
                                const suite::Catalogue& catalogue) {
   std::set<std::string> names;
-  for (const protocol::CheckedRow& row : checks) names.insert(row.mechanism);
+  for (const run::CheckRow& row : rows) names.insert(row.mechanism);
   std::string list;
   for (const suite::MechanismSpec& mechanism : catalogue.mechanisms) {
     const bool alone =
@@ -221,6 +221,9 @@ std::string held_to_themselves(const std::vector<protocol::CheckedRow>& checks,
   }
   return list;
 }
+
+constexpr const char* compared_with_itself =
+    " was compared with itself in double, having no reference module";
 
 /// Prints the verdict, which the document gets as well, and returns the exit code; `usage` where
 /// everything is unsupported.
@@ -237,15 +240,11 @@ ExitCode conclude(const std::vector<protocol::CheckedRow>& checks,
       growth.begin(), growth.end(),
       [](const run::ScalingRow& row) { return row.fit.verdict == result::GrowthVerdict::differs; });
   const bool clean = broken == 0 && differing == 0;
-  const std::string verdict =
-      !clean ? std::string("failed")
-      : held > 0 && !alone.empty()
-          ? "all properties hold; " + alone +
-                " was compared with itself in double, having no reference module"
-      : held > 0 ? std::string("all properties hold")
-                 : std::string(
-                       "nothing could be compared with its definition: all is "
-                       "unsupported");
+  std::string verdict = !clean     ? "failed"
+                        : held > 0 ? "all properties hold"
+                                   : "nothing could be compared with its definition: all is "
+                                     "unsupported";
+  if (clean && held > 0 && !alone.empty()) verdict += "; " + alone + compared_with_itself;
   document["verdict"] = verdict;
   if (clean && held == 0) {
     std::fprintf(stderr, "attnbench: %s\n", verdict.c_str());
@@ -255,8 +254,9 @@ ExitCode conclude(const std::vector<protocol::CheckedRow>& checks,
     std::printf("\n%s\n", verdict.c_str());
     return ExitCode::done;
   }
-  std::printf("\n%td of %zu checks failed, %td of %zu claims of growth were missed\n", broken,
-              checks.size(), differing, growth.size());
+  std::printf("\n%td of %zu checks failed, %td of %zu claims of growth were missed%s\n", broken,
+              checks.size(), differing, growth.size(),
+              alone.empty() ? "" : ("; " + alone + compared_with_itself).c_str());
   return ExitCode::failed;
 }
 
@@ -278,6 +278,11 @@ int check(CheckArguments& arguments) {
   const run::Ask ask = run::asking(client);
   Json document = check_facts(catalogue, arguments.choices.mechanisms, arguments.plugins,
                               arguments.choices.device);
+  const std::string alone = held_to_themselves(rows, catalogue);
+  if (!alone.empty()) {
+    std::printf("%s: no reference, so held to itself in double: a wrong definition is not seen\n\n",
+                alone.c_str());
+  }
   const std::vector<protocol::CheckedRow> checks = check_all(ask, rows, arguments.limit_seconds);
   std::vector<run::ScalingRow> growth;
   if (!arguments.no_growth) {
@@ -286,7 +291,7 @@ int check(CheckArguments& arguments) {
   }
   document["checks"] = checks;
   document["growth"] = growth;
-  const ExitCode code = conclude(checks, growth, held_to_themselves(checks, catalogue), document);
+  const ExitCode code = conclude(checks, growth, alone, document);
   arguments.reports.write(document);
   return static_cast<int>(code);
 }

@@ -155,6 +155,78 @@ gap.patterns = ["bidirectional"]
 gap.reference = "softmax"
 )";
 
+const char* const declared = R"(import torch
+
+def plain(query, key, value):
+    logits = torch.matmul(query, key.transpose(-2, -1)) / query.size(-1) ** 0.5
+    return torch.matmul(torch.softmax(logits, -1), value)
+
+def cost(batch, length):
+    return {"model_flops": batch * length}
+
+def why(what):
+    return None
+
+class Body:
+    patterns = ["bidirectional"]
+    cost = cost
+    reference = plain
+    def __call__(self, query, key, value, head_dim: int = 64):
+        assert head_dim == query.size(-1)
+        return plain(query, key, value)
+
+body = Body()
+
+class Still(torch.nn.Module):
+    patterns = ["bidirectional"]
+    reference = "softmax"
+    @staticmethod
+    def forward(query, key, value):
+        return plain(query, key, value)
+
+class Asks(Body):
+    unavailable = why
+
+class Costs(Body):
+    def cost(self, batch):
+        return {}
+
+def infinite(query, key, value, causal, slope: float = float("inf")):
+    return value
+
+class Complex(torch.nn.Module):
+    patterns = ["bidirectional"]
+    def __init__(self):
+        super().__init__()
+        self.turn = torch.nn.Parameter(torch.ones(3, dtype=torch.complex64))
+    def forward(self, query, key, value):
+        return value
+
+class Twice(Still):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(2, 2)
+        self.a_weight = torch.nn.Parameter(torch.ones(2))
+
+def ours(query, key, value):
+    return plain(query, key, value)
+ours.patterns = ["bidirectional"]
+ours.reference = "latte"
+
+def mode(query, key, value):
+    result = plain(query, key, value)
+    torch.autocast("cpu").__enter__()
+    return result
+mode.patterns = ["bidirectional"]
+mode.reference = "softmax"
+
+def algorithms(query, key, value):
+    torch.use_deterministic_algorithms(True)
+    return plain(query, key, value)
+algorithms.patterns = ["bidirectional"]
+algorithms.reference = "softmax"
+)";
+
 const std::vector<Fault> some_faults{
     {"number", "error", "bad.py:9: number is int, which cannot be called; .*"},
     {"Wants", "error", "bad.py:11: its constructor wants size; .*"},
@@ -173,6 +245,20 @@ const std::vector<Fault> some_faults{
     {"refuses", "unsupported", "bad.py:96: NotImplementedError: only on Tuesdays.*"},
     {"syntax.py:f", "error", "syntax.py:3: SyntaxError: .*"},
     {"import.py:f", "unsupported", "import.py:2: ModuleNotFoundError: .*pip install no_such.*"},
+    {"kinds.py:body", "measured", ""},
+    {"kinds.py:Body", "measured", ""},
+    {"kinds.py:Still", "measured", ""},
+    {"kinds.py:Asks", "error", "kinds.py:10: its unavailable wants what; expected a .*"},
+    {"kinds.py:Costs", "error", "kinds.py:33: its cost takes self, .*"},
+    {"kinds.py:infinite", "error", "kinds.py:37: the default of its option slope is inf; .*"},
+    {"kinds.py:Complex", "error", ".*kinds.py:40: its tensor turn is complex, .*"},
+    {"kinds.py:Twice", "error",
+     ".*kinds.py:48: its tensors a_weight and a.weight would both be called a_weight: .*"},
+    {"kinds.py:ours", "error", "kinds.py:54: its attribute reference names latte, which takes .*"},
+    {"kinds.py:mode", "error", "kinds.py:59: mode changed a mode of PyTorch, .*"},
+    {"kinds.py:algorithms", "error", "kinds.py:66: algorithms changed whether PyTorch takes .*"},
+    {"zero.py:f", "error", "zero.py:2: it has a zero byte; .*"},
+    {"deep.py:f", "error", "deep.py:1: an expression is nested more deeply .*"},
     {"falls.py:f", "crashed", ".*while python:.*falls.py:f was imported: .*"},
     {"harmless", "measured", ""}};
 
@@ -183,6 +269,9 @@ namespace attnbench::test {
 std::pair<std::map<std::string, Json>, std::string> held_to(const std::vector<Fault>& expected) {
   const TemporaryFolder folder;
   write_file(folder / "bad.py", faulty);
+  write_file(folder / "kinds.py", declared);
+  write_file(folder / "zero.py", std::string("\nx = '\0'\n", 9));
+  write_file(folder / "deep.py", "x = " + std::string(200000, '-') + "1\n");
   write_file(folder / "syntax.py", "\n\ndef f(:\n");
   write_file(folder / "import.py", "import torch\nimport no_such_library\n");
   write_file(folder / "leaves.py", "import sys\nsys.exit(1)\n");

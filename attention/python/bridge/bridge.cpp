@@ -130,7 +130,7 @@ class MadeInPython final : public Instance {
  public:
   MadeInPython(const std::string& word, Which which, const Options& options, const Problem& problem)
       : problem_(problem), timed_(which == Which::mechanism) {
-    const Surroundings before;
+    const Surroundings before(true);
     guarded([&] {
       py::object made = glue("Made")(word, which == Which::mechanism ? "mechanism" : "reference",
                                      dictionary_of(problem), dictionary_of(options));
@@ -326,7 +326,7 @@ class MadeInPython final : public Instance {
 class PythonBridge final : public Bridge {
  public:
   std::string describe(const std::string& word) override {
-    const Surroundings before;
+    const Surroundings before(true);
     const std::string text = guarded([&] { return glue("describe")(word).cast<std::string>(); });
     end_if_forked();
     before.restore();

@@ -1,5 +1,6 @@
 #include "attention/python/bridge/interpreter.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -160,10 +161,18 @@ void rethrow(const py::error_already_set& error) {
   throw std::runtime_error(trace.empty() ? reason : reason + "\n" + trace);
 }
 
-Surroundings::Surroundings()
+Surroundings::Surroundings(bool generator)
     : threads_(at::get_num_threads()),
       dtype_(c10::get_default_dtype_as_scalartype()),
-      gradients_(at::GradMode::is_enabled()) {}
+      gradients_(at::GradMode::is_enabled()),
+      deterministic_(at::globalContext().deterministicAlgorithms()),
+      warns_only_(at::globalContext().deterministicAlgorithmsWarnOnly()),
+      cudnn_deterministic_(at::globalContext().deterministicCuDNN()),
+      cudnn_benchmark_(at::globalContext().benchmarkCuDNN()),
+      precision_(at::globalContext().float32MatmulPrecision()),
+      modes_(c10::impl::tls_local_dispatch_key_set()) {
+  if (generator) generator_ = at::detail::getDefaultCPUGenerator().get_state();
+}
 
 std::string Surroundings::changes() const {
   if (at::get_num_threads() != threads_) {
@@ -172,6 +181,18 @@ std::string Surroundings::changes() const {
   }
   if (c10::get_default_dtype_as_scalartype() != dtype_) return "the default dtype";
   if (at::GradMode::is_enabled() != gradients_) return "whether gradients are computed";
+  const at::Context& context = at::globalContext();
+  if (context.deterministicAlgorithms() != deterministic_ ||
+      context.deterministicAlgorithmsWarnOnly() != warns_only_ ||
+      context.deterministicCuDNN() != cudnn_deterministic_ ||
+      context.benchmarkCuDNN() != cudnn_benchmark_) {
+    return "whether PyTorch takes deterministic algorithms";
+  }
+  if (context.float32MatmulPrecision() != precision_) return "the precision of matrix products";
+  const c10::impl::LocalDispatchKeySet modes = c10::impl::tls_local_dispatch_key_set();
+  if (!(modes.included_ == modes_.included_) || !(modes.excluded_ == modes_.excluded_)) {
+    return "a mode of PyTorch, such as autocast or inference";
+  }
   return {};
 }
 
@@ -181,6 +202,16 @@ void Surroundings::restore() const {
     c10::set_default_dtype(c10::scalarTypeToTypeMeta(dtype_));
   }
   at::GradMode::set_enabled(gradients_);
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(deterministic_, warns_only_);
+  context.setDeterministicCuDNN(cudnn_deterministic_);
+  context.setBenchmarkCuDNN(cudnn_benchmark_);
+  context.setFloat32MatmulPrecision(precision_);
+  c10::impl::_force_tls_local_dispatch_key_set(modes_);
+  if (generator_.defined()) {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    generator.set_state(generator_);
+  }
   for (int number = 1; number < most_signals; ++number) {
     sigaction(number, &handlers().actions[static_cast<std::size_t>(number)], nullptr);
   }
@@ -190,7 +221,7 @@ void Surroundings::restore() const {
 }
 
 void start_interpreter() {
-  const Surroundings before;
+  const Surroundings before(true);
   initialize(program());
   remember_handlers();
   pthread_atfork(nullptr, nullptr, [] { forked = true; });

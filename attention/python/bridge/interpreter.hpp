@@ -4,6 +4,9 @@
 // Python's header wants to be the first.
 #include "attention/torch/python.hpp"
 //
+#include <ATen/Context.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
 #include <string>
 
 #include "core/problem.hpp"
@@ -30,11 +33,12 @@ auto guarded(const Work& work) {
   }
 }
 
-/// What a call must leave as it was.
+/// What a call must leave as it was: whatever in PyTorch decides how others are computed.
 class Surroundings {
  public:
-  /// As they are now.
-  Surroundings();
+  /// As they are now, with the state of the default generator where `generator` says so: that costs
+  /// too much for a call.
+  explicit Surroundings(bool generator = false);
   /// What has changed since, in words; empty where nothing has.
   std::string changes() const;
   /// Puts back all of these, the working folder and the handlers of signals.
@@ -44,6 +48,10 @@ class Surroundings {
   int threads_;
   at::ScalarType dtype_;
   bool gradients_;
+  bool deterministic_, warns_only_, cudnn_deterministic_, cudnn_benchmark_;
+  at::Float32MatmulPrecision precision_;
+  c10::impl::LocalDispatchKeySet modes_;  ///< autocast, inference and others of this thread
+  at::Tensor generator_;                  ///< undefined where it is not kept
 };
 
 /// Starts Python; the lock is free afterwards. Throws UnsupportedError, with what to do.
