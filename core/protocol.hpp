@@ -1,7 +1,8 @@
 // The protocol between supervisor and worker: versioned JSON lines on a socketpair, never stdout.
 //
 // A message is an object whose "type" is its name. Each request gets one answer: of its own name
-// (record for run), error, or cancelled. Heartbeats and progress come in between.
+// (record for run), error, or cancelled. Heartbeats and progress come in between, and before the
+// answer to hello {loading, plugin} for each plugin.
 //
 // Supervisor to worker    Hello, Plan, Run, Check, Apply, Probe, Data, Generate, and catalogue,
 //                         cancel and bye without members

@@ -134,7 +134,12 @@ Json Worker::hello(const protocol::Hello& request) {
   threads_ = request.threads;
   // Not in every child: it takes a second, and children share what the worker has loaded.
   if (is_cuda(request.device)) load_torch_cuda();
-  if (!greeted_) loaded_ = load_all(request.plugins);
+  if (!greeted_) {
+    constexpr double patience_seconds = 25;  // less than the supervisor's
+    loaded_ = load_all(request.plugins, patience_seconds, [this](const std::string& path) {
+      supervisor_.send({{"type", "loading"}, {"plugin", path}});
+    });
+  }
   greeted_ = true;
   return protocol::HelloAnswer{protocol::version, getpid(), stamp(), loaded_.plugins};
 }

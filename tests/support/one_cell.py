@@ -31,7 +31,7 @@ def main():
         for line in stream:
             print(line, end="")
             answer = json.loads(line)
-            if answer["type"] not in ("heartbeat", "progress"):
+            if answer["type"] not in ("heartbeat", "progress", "loading"):
                 break
     return 0 if answer.get("status") == "ok" else 1
 

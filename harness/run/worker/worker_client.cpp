@@ -33,6 +33,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double start_limit_seconds = 120;
+/// From one plugin to the next: the worker gives up on each of them itself before that.
+constexpr double step_limit_seconds = 30;
 constexpr double tick_seconds = 0.1;
 /// A worker takes less to load OpenBLAS's buffers, the last that it loads.
 constexpr double stuck_seconds = 3;
@@ -96,7 +98,9 @@ Workers& workers() {
   return all;
 }
 
-bool is_event(const std::string& type) { return type == "heartbeat" || type == "progress"; }
+bool is_event(const std::string& type) {
+  return type == "heartbeat" || type == "progress" || type == "loading";
+}
 
 std::filesystem::path temporary_folder() {
   std::error_code error;
@@ -200,6 +204,8 @@ void WorkerClient::spawn(Channel theirs) {
 
 void WorkerClient::handshake() {
   greeted_ = false;
+  loading_.clear();
+  steps_ = 0;
   const Json answer = request(
       protocol::Hello{protocol::version, options_.plugins, options_.threads, options_.device}, {},
       start_limit_seconds);
@@ -228,20 +234,44 @@ Json WorkerClient::request(const Json& message, const OnEvent& on_event, double 
         if (type != "error") return *answer;
         throw WorkerRefused(answer->value("message", "the worker could not do \"" + wanted + "\""));
       }
+      if (!greeted_) note_start(answer);
       if (answer && on_event) on_event(*answer);
       // Another process may hold its end of the connection open: the worker's own end counts.
-      if (!answer && has_ended(pid_) && !channel_.pending()) throw WorkerDied(bury());
+      if (!answer && has_ended(pid_) && !channel_.pending()) {
+        throw WorkerDied(bury() + while_loading());
+      }
       if (!greeted_ && since(begin) > stuck_seconds) {
         if (const std::string why = lack_of_memory(pid_); !why.empty()) throw WorkerSilent(why);
       }
-      if (seconds > 0 && since(begin) > seconds) {
+      const bool at_plugins = !greeted_ && steps_ > 0;  // each has a limit of its own
+      if (seconds > 0 && !at_plugins && since(begin) > seconds) {
         throw WorkerSilent("the worker gave no answer to \"" + wanted + "\" within " +
                            std::to_string(static_cast<int>(seconds)) + " s");
       }
     }
   } catch (const ChannelError&) {
-    throw WorkerDied(bury());
+    throw WorkerDied(bury() + while_loading());
   }
+}
+
+void WorkerClient::note_start(const std::optional<Json>& message) {
+  if (message) {
+    const bool at_plugin = protocol::type_of(*message) == "loading";
+    if (!at_plugin || ++steps_ > 2 * options_.plugins.size()) {
+      throw WorkerSilent("it sends one message after another and no answer to \"hello\"");
+    }
+    loading_ = message->value("plugin", "");
+    step_begin_ = Clock::now();
+  }
+  if (steps_ > 0 && since(step_begin_) > step_limit_seconds) {
+    throw WorkerSilent("no answer within " + std::to_string(static_cast<int>(step_limit_seconds)) +
+                       " s" + while_loading());
+  }
+}
+
+std::string WorkerClient::while_loading() const {
+  if (greeted_ || loading_.empty()) return {};
+  return ", while it loaded the plugin " + result::quotable(loading_, 300);
 }
 
 void WorkerClient::tell(const Json& message) {

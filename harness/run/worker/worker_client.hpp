@@ -4,10 +4,12 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,6 +86,10 @@ class WorkerClient {
   std::string bury();
   void forget();
   std::string log_tail() const;
+  /// Of a worker that starts: takes what it says before it answers hello, and throws WorkerSilent
+  /// where it says too much or nothing for too long.
+  void note_start(const std::optional<Json>& message);
+  std::string while_loading() const;
 
   WorkerOptions options_;
   bool own_log_ = false;
@@ -91,6 +97,9 @@ class WorkerClient {
   pid_t pid_ = -1;
   bool greeted_ = false;  ///< it answered hello
   bool killed_ = false;   ///< the last one ended by a signal
+  std::string loading_;   ///< the plugin that it said last it was at, before its answer to hello
+  std::size_t steps_ = 0;
+  std::chrono::steady_clock::time_point step_begin_;
   protocol::HelloAnswer hello_;
   std::function<void()> tick_;
 };

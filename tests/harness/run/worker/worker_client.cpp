@@ -77,6 +77,19 @@ TEST_CASE("a worker that is killed while it starts is tried a second time", "[wo
   CHECK(always.log() == "again\nagain\n");
 }
 
+TEST_CASE("a worker that does not start names the plugin that it was at", "[worker_client]") {
+  using Catch::Matchers::Contains;
+  const std::string loading =
+      "read -r line <&8; echo '{\"type\":\"loading\",\"plugin\":\"a.so\"}' >&8\n";
+  FakeWorker dies(loading + "kill -9 $$\n");
+  dies.options.plugins = {"a.so"};
+  CHECK_THROWS_WITH(WorkerClient(dies.options).start(),
+                    Contains("signal 9 (SIGKILL), while it loaded the plugin a.so"));
+  FakeWorker talks("read -r line <&8; while echo '{\"type\":\"heartbeat\"}' >&8; do :; done\n");
+  CHECK_THROWS_WITH(WorkerClient(talks.options).start(),
+                    Contains("one message after another and no answer to \"hello\""));
+}
+
 TEST_CASE("a worker's end is seen though what it left behind holds the connection",
           "[worker_client]") {
   FakeWorker worker(greeting + "setsid sleep 600 & echo $! > $0.left; read -r line <&8; exit 7\n");
