@@ -30,7 +30,7 @@ class Expansion {
         suite_(document, choices.profile) {
     check_schema(
         suite_.value(), [this](const std::string& at) { return suite_.place(at); }, problems_);
-    for (const std::string& text : choices.set) flags_.push_back(parse_set_flag(text));
+    for (const std::string& text : choices.set) add_flag(parse_set_flag(text));
     problems_.throw_if_any();
     for (const std::string& name : choices.with) {
       if (suite_.add_mechanism(name)) continue;
@@ -61,6 +61,18 @@ class Expansion {
   }
 
  private:
+  /// The last of two would silently be the only one.
+  void add_flag(SetFlag flag) {
+    for (const SetFlag& other : flags_) {
+      if (other.key != flag.key) continue;
+      problems_.add(flag.place, "\"" + flag.key +
+                                    "\" is given more than once; give its values in one "
+                                    "list: " +
+                                    flag.key + "=A,B");
+    }
+    flags_.push_back(std::move(flag));
+  }
+
   struct Combination {
     const TaskEntry* task;
     const MechanismEntry* entry;

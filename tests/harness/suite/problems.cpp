@@ -276,3 +276,10 @@ TEST_CASE("A wrong --set is placed at the flag", "[suite]") {
     CHECK_THAT(message, Catch::StartsWith("--set " + flag + ": ") && Catch::Contains(words));
   }
 }
+
+TEST_CASE("a setting that is given twice is refused, where the last alone would count", "[suite]") {
+  attnbench::suite::Choices choices;
+  choices.set = {"length=16", "heads=2", "length=32"};
+  const std::string message = complaint(with_mechanisms("[\"latte\"]"), choices);
+  CHECK_THAT(message, Catch::StartsWith("--set length=32: ") && Catch::Contains("length=A,B"));
+}
