@@ -140,7 +140,11 @@ TEST_CASE(
   for (const auto& [folder, factor] : {std::pair{"a", "1.0"}, {"b", "2.0"}}) {
     bench.write(std::string(folder) + "/helper.py", std::string("FACTOR = ") + factor + "\n");
     bench.write(std::string(folder) + "/softmax.py", R"(
+import torch
 from helper import FACTOR
+
+FACTOR *= getattr(torch, "changed_by_another", 1)
+torch.changed_by_another = 3
 
 def softmax(query, key, value, factor: float = FACTOR):
     return factor * value.mean(2, keepdim=True).expand(-1, -1, query.size(2), -1).contiguous()
