@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -69,6 +70,13 @@ Json shortened(const Json& value, std::size_t most) {
     }
   }
   return copy;
+}
+
+void erase_keys(Json& value, const char* key) {
+  if (value.is_object()) value.erase(key);
+  for (Json& member : value) {
+    if (member.is_structured()) erase_keys(member, key);
+  }
 }
 
 std::string number_text(const Json& rule) {
@@ -146,6 +154,7 @@ SchemaValidator::SchemaValidator(const Json& schema, const std::string& definiti
     : rules_(definition.empty() ? schema : schema.at("definitions").at(definition)),
       compiled_(std::make_unique<Compiled>()) {
   if (!definition.empty()) rules_["definitions"] = schema.at("definitions");
+  erase_keys(rules_, "uniqueItems");
   valijson::SchemaParser(valijson::SchemaParser::kDraft7)
       .populateSchema(Adapter(rules_), compiled_->schema);
 }
@@ -172,18 +181,19 @@ std::vector<std::string> SchemaValidator::failing_pointers(const Json& value) co
   valijson::ValidationResults results;
   if (fits(compiled_->schema, value, &results)) return {};
   std::vector<std::string> found;
+  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string> outer;
   for (const auto& error : results) {
-    const std::string pointer = pointer_from(error.context).to_string();
-    if (std::find(found.begin(), found.end(), pointer) == found.end()) found.push_back(pointer);
+    std::string pointer = pointer_from(error.context).to_string();
+    if (!seen.insert(pointer).second) continue;
+    found.push_back(pointer);
+    while (!pointer.empty()) {
+      pointer.resize(pointer.rfind('/'));
+      if (!outer.insert(pointer).second) break;  // and so are those above it
+    }
   }
-  std::vector<std::string> innermost;
-  for (const std::string& pointer : found) {
-    const bool has_inner = std::any_of(found.begin(), found.end(), [&](const std::string& other) {
-      return other.size() > pointer.size() && other.rfind(pointer + "/", 0) == 0;
-    });
-    if (!has_inner) innermost.push_back(pointer);
-  }
-  return innermost;
+  std::erase_if(found, [&](const std::string& pointer) { return outer.count(pointer) != 0; });
+  return found;
 }
 
 const Json& resolved_rule(const Json& schema, const Json& rule) {

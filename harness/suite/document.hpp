@@ -22,6 +22,8 @@ class Problems {
   /// `place` is Document::place's text, `what` one sentence. A repeated problem is ignored.
   void add(const std::string& place, const std::string& what);
   bool empty() const { return messages_.empty(); }
+  /// Whether further ones are counted alone, so that their sentences need not be made.
+  bool full() const { return messages_.size() >= most_shown; }
   /// Throws UsageFailure with at most 20 problems and 1900 bytes, one problem per line.
   void throw_if_any() const;
 

@@ -32,13 +32,15 @@ std::vector<std::string> property_names(const Json& rule) {
   return names;
 }
 
-/// Takes unknown keys out of `value`, so that validation does not report them again in worse words.
+/// Takes unknown keys out of `value`, so that validation does not report them again in worse words,
+/// and reports what a list has twice.
 class UnknownKeys {
  public:
   UnknownKeys(const Places& place, Problems& problems) : place_(place), problems_(problems) {}
 
   void remove_from(Ordered& value, const Json& rule, const std::string& pointer) {
     if (rule.is_null()) return;
+    if (value.is_array() && rule.value("uniqueItems", false)) refuse_twins(value, pointer);
     if (value.is_object() && is_closed(rule)) remove_unknown(value, rule, pointer);
     std::size_t index = 0;
     for (auto item = value.begin(); value.is_structured() && item != value.end(); ++item, ++index) {
@@ -48,6 +50,15 @@ class UnknownKeys {
   }
 
  private:
+  void refuse_twins(const Ordered& list, const std::string& pointer) {
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (seen.insert(list[i].dump()).second) continue;
+      problems_.add(place_(child_pointer(pointer, std::to_string(i))),
+                    shown(list[i]) + " stands in the list already; keep one");
+    }
+  }
+
   void remove_unknown(Ordered& value, const Json& rule, const std::string& pointer) {
     const std::vector<std::string> known = property_names(rule);
     const std::set<std::string> names(known.begin(), known.end());
@@ -56,8 +67,9 @@ class UnknownKeys {
       if (names.count(key) != 0) {
         kept[key] = member;
       } else {
-        problems_.add(place_(child_pointer(pointer, key)),
-                      "unknown key \"" + key + "\"; " + suggestion(key, known));
+        problems_.add(
+            place_(child_pointer(pointer, key)),
+            problems_.full() ? "" : "unknown key \"" + key + "\"; " + suggestion(key, known));
       }
     }
     value = std::move(kept);
@@ -76,6 +88,7 @@ const Json& rule_at(const Ordered& root, const Json::json_pointer& pointer) {
 
 void report(const Ordered& root, const std::string& pointer, const Places& place,
             Problems& problems) {
+  if (problems.full()) return problems.add(place(pointer), "");
   const Json::json_pointer at(pointer);
   const Ordered& value = root.at(at);
   const Json& rule = rule_at(root, at);

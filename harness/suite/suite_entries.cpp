@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "core/failure.hpp"
 #include "core/protocol.hpp"
@@ -41,20 +42,25 @@ class TaskReader {
   Problems& problems_;
 };
 
-void check_restriction(const ProfiledSuite& suite, const TaskEntry& task, Problems& problems) {
+/// Refuses labels by which a task restricts itself to mechanisms that are not there.
+void check_restrictions(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
+                        Problems& problems) {
   std::vector<std::string> labels;
   const Ordered& mechanisms = suite.value()["mechanisms"];
   for (const auto& [key, entry] : mechanisms.items()) {
     labels.push_back(mechanisms.is_array() ? entry.get<std::string>() : key);
   }
-  std::size_t index = 0;
-  for (const Ordered& label : task.overrides.value("mechanisms", Ordered::array())) {
-    const std::string word = label;
-    if (std::find(labels.begin(), labels.end(), word) == labels.end()) {
-      problems.add(suite.place(task.pointer + "/mechanisms/" + std::to_string(index)),
-                   unknown("mechanism labelled", word, labels));
+  const std::set<std::string> known(labels.begin(), labels.end());
+  for (const TaskEntry& task : tasks) {
+    std::size_t index = 0;
+    for (const Ordered& label : task.overrides.value("mechanisms", Ordered::array())) {
+      const std::string word = label;
+      if (known.count(word) == 0) {
+        problems.add(suite.place(task.pointer + "/mechanisms/" + std::to_string(index)),
+                     problems.full() ? "" : unknown("mechanism labelled", word, labels));
+      }
+      ++index;
     }
-    ++index;
   }
 }
 
@@ -274,7 +280,7 @@ std::vector<TaskEntry> read_tasks(const ProfiledSuite& suite, const Catalogue& c
     const std::string task = value["task"];
     reader.add(task, task, suite.place("/task"), "", Ordered::object());
   }
-  for (const TaskEntry& task : reader.tasks) check_restriction(suite, task, problems);
+  check_restrictions(suite, reader.tasks, problems);
   return reader.tasks;
 }
 
@@ -296,9 +302,11 @@ std::vector<MechanismEntry> read_mechanisms(const ProfiledSuite& suite, const Ca
 }
 
 bool applies_to(const TaskEntry& task, const MechanismEntry& entry) {
-  const Ordered labels = task.overrides.value("mechanisms", Ordered::array());
-  return labels.empty() ||
-         std::find(labels.begin(), labels.end(), Ordered(entry.label)) != labels.end();
+  const auto labels = task.overrides.find("mechanisms");
+  return labels == task.overrides.end() || labels->empty() ||
+         std::any_of(labels->begin(), labels->end(), [&](const Ordered& label) {
+           return label.get_ref<const std::string&>() == entry.label;
+         });
 }
 
 void refuse_torchscript(const std::string& word) {

@@ -73,7 +73,7 @@ const Faults mechanism_faults = {
     {"[]", "/mechanisms: at least one"},
     {"{}", "/mechanisms: at least one"},
     {R"("latte")", R"(/mechanisms: "latte"|list of different names)"},
-    {R"(["latte", "latte"])", "/mechanisms: different names"},
+    {R"(["latte", "latte"])", "/mechanisms/1: \"latte\" stands in the list already"},
     {R"(["late"])", R"(/mechanisms/0: "late"|mean "latte")"},
     {R"(["flsh"])", R"(/mechanisms/0: mean "flash")"},
     {"[3]", "/mechanisms/0: is 3|name of a mechanism"},
@@ -219,6 +219,26 @@ TEST_CASE("A text of forty kilobytes is refused, wherever it stands", "[suite]")
         with_member("\"" + text + "\": 1")}) {
     const std::string message = complaint(suite);
     CHECK_THAT(message, Catch::StartsWith("s.json:") && Catch::Contains("40000 bytes"));
+    CHECK(message.size() < 2000);
+  }
+}
+
+TEST_CASE("Of tens of thousands of wrong values the first are named, the others counted",
+          "[suite]") {
+  // In quadratic time each of these would take minutes.
+  constexpr int many = 40000;
+  std::string lists, names, entries;
+  for (int i = 0; i < many; ++i) {
+    const std::string comma = i == 0 ? "" : ",";
+    lists += comma + "[1]";
+    names += comma + "\"lattx" + std::to_string(i) + "\"";
+    entries += comma + "\"m" + std::to_string(i) + "\":{\"use\":5}";
+  }
+  for (const std::string& suite :
+       {problem_with_set("\"length\": [" + lists + "]"), with_mechanisms("[" + names + "]"),
+        with_mechanisms("{" + entries + "}")}) {
+    const std::string message = complaint(suite);
+    CHECK_THAT(message, Catch::StartsWith("s.json:") && Catch::Contains("more problems"));
     CHECK(message.size() < 2000);
   }
 }
