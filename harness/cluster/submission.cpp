@@ -30,7 +30,14 @@ std::string sbatch_line(const std::string& option) {
       option.rfind("--", 0) == 0 && equals != std::string::npos
           ? option.substr(0, equals + 1) + sbatch_word(option.substr(equals + 1))
           : option;
-  return "#SBATCH " + text + "\n";
+  const bool one_line = std::none_of(text.begin(), text.end(), [](unsigned char letter) {
+    return letter < ' ' || letter == 0x7f;
+  });
+  if (one_line) return "#SBATCH " + text + "\n";
+  throw UsageFailure(
+      result::quotable(text) +
+      ": a line of a script for Slurm cannot hold a line break or another control character; "
+      "choose other names, such as another --out");
 }
 
 bool starts_with_one_of(const std::string& text, std::initializer_list<const char*> beginnings) {
@@ -56,7 +63,11 @@ std::string beginning_of(const Submission& submission, const SubmissionFolder& f
                                    return starts_with_one_of(option, {"--job-name=", "-J"});
                                  });
   if (!named) script += sbatch_line("--job-name=attnbench " + submission.suite);
-  return script + sbatch_line("--output=" + (folder.logs() / log).string());
+  std::string logs;
+  for (const char letter : folder.logs().string()) {
+    logs += letter == '%' ? "%%" : std::string(1, letter);  // Slurm's own: %a is the task
+  }
+  return script + sbatch_line("--output=" + logs + "/" + log);
 }
 
 /// Into the folder of the call, with the user's own setup; `seen` is a file of the submission.

@@ -81,6 +81,7 @@ void write_submission(const SubmissionFolder& folder, const Submission& submissi
 std::string sbatch_option(const std::string& typed);
 
 /// The scripts. A task whose folder is not there, as on a node that does not see it, ends with 3.
+/// Throw UsageFailure for a path or name that no line of sbatch can hold: with a line break.
 std::string shard_script(const Submission& submission, const SubmissionFolder& folder);
 std::string merge_script(const Submission& submission, const SubmissionFolder& folder);
 

@@ -190,6 +190,9 @@ int run_submit(SubmitArguments& arguments) {
   submission.jobs = arguments.jobs;
   submission.setup = !arguments.setup.empty();
   add_cells(submission, arguments, suite, arguments.suites.plugins);
+  const fs::path place = arguments.out.empty() ? "runs" : arguments.out;
+  // Refuses what Slurm's lines cannot hold before anything is made.
+  static_cast<void>(cluster::shard_script(submission, {fs::absolute(place)}));
   const SubmissionFolder folder = make_folder(arguments, submission.suite);
   if (submission.setup) result::write_atomically(folder.setup(), setup);
   write_scripts(folder, submission);

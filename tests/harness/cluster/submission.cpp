@@ -64,6 +64,17 @@ TEST_CASE("a submission's scripts are bash, and quote what needs it", "[cluster]
   CHECK(run().out == "<run><--resume><" + own + "><--shard><3/4><--progress><plain><--no-report>");
 }
 
+TEST_CASE("a script's own lines hold no line break, and no pattern of Slurm by accident",
+          "[cluster]") {
+  Submission submission = a_submission();
+  CHECK_THROWS_WITH(cluster::shard_script(submission, {"/tmp/a\nb"}),
+                    Catch::Contains("/tmp/a") && Catch::Contains("line break"));
+  CHECK_THAT(cluster::shard_script(submission, {"/tmp/50%a"}),
+             Catch::Contains("#SBATCH --output=\"/tmp/50%%a/logs/shard_%a.log\"\n"));
+  submission.suite = "two\rlines";
+  CHECK_THROWS_WITH(cluster::merge_script(submission, {"/tmp/a"}), Catch::Contains("two"));
+}
+
 TEST_CASE("a setup is sourced first, and its failure ends the task", "[cluster]") {
   const test::TemporaryFolder home;
   const SubmissionFolder folder{home.path()};
