@@ -75,11 +75,33 @@ class Memo {
   bool changed_ = false;
 };
 
+/// What follows the first line of a cache file, which is its hash; nothing of another file.
+std::optional<std::string> remembered_text(const fs::path& file) {
+  const std::string content = result::read_file(file, "a cache file");
+  const std::size_t end = content.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  std::string text = content.substr(end + 1);
+  if (content.compare(0, end, result::hash_text(text)) != 0) return std::nullopt;
+  return text;
+}
+
+bool is_ours(const fs::path& file) {
+  try {
+    return remembered_text(file).has_value();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+/// Deletes the older half of very many cache files; others in the folder are somebody's.
 void drop_oldest(const fs::path& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    files.emplace_back(entry.last_write_time(), entry.path());
+    const bool ordinary = entry.is_regular_file() && !entry.is_symlink();
+    if (ordinary) files.emplace_back(entry.last_write_time(), entry.path());
   }
+  if (files.size() <= most_files) return;
+  std::erase_if(files, [](const auto& file) { return !is_ours(file.second); });
   if (files.size() <= most_files) return;
   std::sort(files.begin(), files.end());
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
@@ -167,14 +189,8 @@ std::optional<Json> recalled(const fs::path& file) {
   std::error_code ignored;
   if (file.empty() || !fs::exists(fs::symlink_status(file, ignored))) return std::nullopt;
   try {
-    const std::string content = result::read_file(file, "a cache file");
-    const std::size_t end = content.find('\n');
-    if (end != std::string::npos &&
-        content.compare(0, end, result::hash_text(std::string_view(content).substr(end + 1))) ==
-            0) {
-      return result::parse_json(std::string_view(content).substr(end + 1), file.string(),
-                                "a cache file");
-    }
+    const auto text = remembered_text(file);
+    if (text) return result::parse_json(*text, file.string(), "a cache file");
   } catch (const std::exception&) {
     // Damaged in another way.
   }

@@ -98,8 +98,14 @@ TEST_CASE("the cache is where the user's caches are", "[fingerprint]") {
 
 TEST_CASE("very many cache files do not stay", "[fingerprint]") {
   const Cache cache;
-  for (int i = 0; i < 300; ++i) run::remember(run::cache_file(std::to_string(i)), "x");
   const auto folder = run::cache_file("x").parent_path();
+  std::filesystem::create_directories(folder / "theirs");
+  test::write_file(folder / "notes", "theirs");
+  std::filesystem::create_symlink("notes", folder / "link");
+  for (int i = 0; i < 300; ++i) run::remember(run::cache_file(std::to_string(i)), "x");
+  for (const char* theirs : {"theirs", "notes", "link"}) {
+    CHECK(std::filesystem::exists(folder / theirs));
+  }
   const auto count = std::distance(std::filesystem::directory_iterator(folder), {});
   CHECK(count <= 260);
   CHECK(std::filesystem::exists(run::cache_file("299")));
