@@ -123,10 +123,11 @@ WorkerClient::WorkerClient(WorkerOptions options) : options_(std::move(options))
   if (options_.program.empty()) options_.program = program_folder() / "attnbench-worker";
   if (options_.threads <= 0) options_.threads = usable_cores();
   if (options_.log.empty()) {
-    own_log_ = true;
-    options_.log =
-        temporary_folder() / ("attnbench-worker-" + std::to_string(getpid()) + "-" +
-                              std::to_string(reinterpret_cast<std::uintptr_t>(this)) + ".log");
+    // Without a name, so that nothing stays of it whatever ends this process.
+    std::string name = (temporary_folder() / "attnbench-worker-XXXXXX").string();
+    own_log_ = mkostemp(name.data(), O_CLOEXEC);
+    if (own_log_ >= 0) unlink(name.c_str());
+    options_.log = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(own_log_);
   }
 }
 
@@ -140,8 +141,7 @@ WorkerClient::~WorkerClient() {
     }
     kill();
   }
-  std::error_code ignored;
-  if (own_log_) std::filesystem::remove(options_.log, ignored);
+  if (own_log_ >= 0) ::close(own_log_);
 }
 
 void WorkerClient::start() {

@@ -27,7 +27,7 @@ struct WorkerOptions {
   bool keep_blas_core = false;  ///< leave OPENBLAS_CORETYPE in its environment
   std::string blas_core;        ///< OPENBLAS_CORETYPE in its place; empty = none
   Waiting waiting = Waiting::active;
-  std::filesystem::path log;  ///< of its standard outputs; empty = a file deleted with the client
+  std::filesystem::path log;      ///< of its standard outputs; empty = a file without a name
   std::filesystem::path program;  ///< empty = attnbench-worker beside the running program
 };
 
@@ -92,7 +92,7 @@ class WorkerClient {
   std::string while_loading() const;
 
   WorkerOptions options_;
-  bool own_log_ = false;
+  int own_log_ = -1;
   Channel channel_;
   pid_t pid_ = -1;
   bool greeted_ = false;  ///< it answered hello

@@ -27,6 +27,20 @@ TEST_CASE("a worker answers, with events in between", "[worker_client]") {
   CHECK(worker.log() == "noise\n");
 }
 
+TEST_CASE("a worker's own log has no name, so that nothing stays of it after a kill",
+          "[worker_client]") {
+  FakeWorker worker(greeting + "echo noise; read -r line <&8\n");
+  FakeWorker broken("echo last words >&2; exit 7\n");
+  worker.options.log.clear();
+  broken.options.log.clear();
+  const attnbench::test::TemporaryFolder temporary;
+  const attnbench::test::Variable variable("TMPDIR", temporary.path().string());
+  WorkerClient client(worker.options);
+  client.start();
+  CHECK(std::filesystem::is_empty(temporary.path()));
+  CHECK_THROWS_WITH(WorkerClient(broken.options).start(), Catch::Contains("last words"));
+}
+
 TEST_CASE("a worker that dies, one that refuses and one that is silent give different errors",
           "[worker_client]") {
   {
