@@ -56,7 +56,8 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 LOADERS = {"ulimit -n 3;": (127,), "ulimit -v 20000;": (127, 139, -11), "ulimit -v 60000;": (127,),
            "ulimit -s 64;": (139, -11, -7), "ulimit -t 1;": (-signal.SIGXCPU, -signal.SIGKILL)}
 # A run ends by itself after these, with what was measured.
-ORDERLY = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+ORDERLY = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGALRM,
+           signal.SIGXCPU}
 
 
 def forecasts(plan):

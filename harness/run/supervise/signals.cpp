@@ -15,6 +15,11 @@ void count_one(int number) {
   interrupts = interrupts + 1;
 }
 
+/// What ends a process by default and is sent on purpose: by people, timers and batch systems,
+/// which say with one that the time is up.
+constexpr int ending[] = {SIGHUP,    SIGINT,  SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
+                          SIGVTALRM, SIGPROF, SIGXCPU, SIGPWR,  SIGPOLL};
+
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -33,19 +38,23 @@ std::string signal_text(int number) {
 Interrupts::Interrupts() {
   interrupts = 0;
   hangups = 0;
-  struct sigaction before {};
-  sigaction(SIGHUP, nullptr, &before);
-  takes_hangups_ = before.sa_handler != SIG_IGN;
-  if (takes_hangups_) handle(SIGHUP, count_one);
-  handle(SIGINT, count_one);
-  handle(SIGTERM, count_one);
+  for (const int number : ending) {
+    struct sigaction before {};
+    sigaction(number, nullptr, &before);
+    // A shell without job control has background programs ignore SIGINT.
+    const bool ignored = before.sa_handler == SIG_IGN && number != SIGINT && number != SIGTERM;
+    if (ignored) continue;
+    taken_.push_back(number);
+    handle(number, count_one);
+  }
   handle(SIGXFSZ, SIG_IGN);
   handle(SIGPIPE, SIG_IGN);
 }
 
 Interrupts::~Interrupts() {
-  for (const int number : {SIGINT, SIGTERM}) handle(number, SIG_DFL);
-  if (takes_hangups_) handle(SIGHUP, hangups == 0 ? SIG_DFL : SIG_IGN);
+  for (const int number : taken_) {
+    handle(number, number == SIGHUP && hangups != 0 ? SIG_IGN : SIG_DFL);
+  }
 }
 
 int Interrupts::count() const { return interrupts; }

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace attnbench::run {
 
 /// "signal 11 (SIGSEGV)".
 std::string signal_text(int number);
 
-/// While one exists, SIGINT, SIGTERM and SIGHUP (a closed terminal) are counted instead of ending
-/// the program, and blocking calls end with EINTR. SIGHUP stays ignored where it was before
-/// (nohup); after the first it is ignored for good, since shells send another. SIGXFSZ and SIGPIPE
-/// become errors of the write that caused them, also afterwards, when result and page are written.
+/// While one exists, SIGINT, SIGTERM, SIGHUP (a closed terminal) and others that ask a program to
+/// end (SIGUSR1, SIGALRM, SIGXCPU, …) are counted instead of ending it, and blocking calls end with
+/// EINTR. But SIGINT and SIGTERM, one that was ignored before (nohup) stays so; after the first
+/// SIGHUP it is ignored for good, since shells send another. SIGXFSZ and SIGPIPE become errors of
+/// the write that caused them, also afterwards, when result and page are written.
 class Interrupts {
  public:
   Interrupts();
@@ -23,7 +25,7 @@ class Interrupts {
   int count() const;
 
  private:
-  bool takes_hangups_ = false;
+  std::vector<int> taken_;
 };
 
 }  // namespace attnbench::run
