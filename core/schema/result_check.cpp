@@ -268,6 +268,10 @@ std::string round_fault(const Json& record) {
   });
 }
 
+std::string header_fault(const Json& header) {
+  return fault_of([&] { expect_form(header, "header"); });
+}
+
 std::string answer_fault(const std::string& request, const Json& answer) {
   return fault_of([&] {
     expect_bounded(answer, Json::json_pointer());

@@ -29,6 +29,9 @@ std::string result_fault(const Json& result);
 /// NaN), and its median is that of its samples. Unknown keys are allowed.
 std::string round_fault(const Json& record);
 
+/// The same for the header of a journal.
+std::string header_fault(const Json& header);
+
 /// The same for the answer to `request` (run, check, probe, apply, data, generate, forecast).
 std::string answer_fault(const std::string& request, const Json& answer);
 

@@ -47,6 +47,18 @@ std::string text_of(const Json& line, const char* key) {
   return text != line.end() && text->is_string() ? text->get<std::string>() : std::string();
 }
 
+struct HeaderFault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Of another version's header nothing is known.
+void expect_header(const Json& line) {
+  const auto schema = line.find("schema");
+  if (schema != line.end() && schema->is_number_integer() && *schema != journal_schema) return;
+  const std::string fault = result::header_fault(line);
+  if (!fault.empty()) throw HeaderFault(fault);
+}
+
 void take(JournalContents& contents, Json line, const std::string& place) {
   const std::string type = text_of(line, "type");
   const std::string cell = text_of(line, "cell");
@@ -55,6 +67,7 @@ void take(JournalContents& contents, Json line, const std::string& place) {
     return;
   }
   if (type == "header") {
+    expect_header(line);
     contents.header = std::move(line);
   } else if (type == "probe") {
     if (!result::answer_fault("probe", line).empty()) return;  // the device is probed again
@@ -126,6 +139,9 @@ JournalContents read_journal(const std::filesystem::path& file) {
                                      static_cast<std::size_t>(number));
       if (!line.is_object()) throw std::runtime_error("not a JSON object");
       take(contents, std::move(line), place);
+    } catch (const HeaderFault& fault) {
+      throw UsageFailure(place + ": not the header of a run (" + fault.what() +
+                         "); start a new run");
     } catch (const UsageFailure& failure) {
       throw EnvironmentFailure(std::string(failure.what()) + "; " + remedy(number));
     } catch (const Json::exception& error) {

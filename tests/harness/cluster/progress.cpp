@@ -34,7 +34,9 @@ class Shard {
   Shard() { std::filesystem::create_directories(folder().shard(1)); }
   SubmissionFolder folder() const { return {home_.path()}; }
   void journal(const std::string& rounds) const {
-    const Json header = {{"type", "header"}, {"schema", 1}, {"identity", Json::object()}};
+    const Json header = {{"type", "header"},          {"schema", 1},
+                         {"suite", Json::object()},   {"cells", Json::array()},
+                         {"measure", Json::object()}, {"identity", Json::object()}};
     test::write_file(folder().shard(1) / "journal.jsonl", header.dump() + "\n" + rounds);
   }
   void result(const std::string& state) const {

@@ -15,8 +15,9 @@ using attnbench::test::write_file;
 
 namespace {
 
-const Json header = {
-    {"type", "header"}, {"schema", journal_schema}, {"identity", {{"binary", "b1"}}}};
+const Json header = {{"type", "header"},          {"schema", journal_schema},
+                     {"suite", Json::object()},   {"cells", Json::array()},
+                     {"measure", Json::object()}, {"identity", {{"binary", "b1"}}}};
 
 Json record(const std::string& cell, int round) {
   return {{"type", "record"},
@@ -90,6 +91,18 @@ TEST_CASE("a file that is no journal is refused with the line", "[journal]") {
   write_file(file, "nonsense\n" + record("a", 0).dump() + "\n");
   CHECK_THROWS_WITH(read_journal(file), Contains(":1:") && Contains("start a new one") &&
                                             !Contains("take the line out"));
+  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"schema", 1.5},
+                                                                            {"schema", "1"},
+                                                                            {"identity", "b1"},
+                                                                            {"seed", -1},
+                                                                            {"cells", {3}},
+                                                                            {"suite", nullptr}}) {
+    Json odd = header;
+    odd[key] = value;
+    write_file(file, odd.dump() + "\n" + record("a", 0).dump() + "\n");
+    CHECK_THROWS_WITH(read_journal(file), Contains("journal.jsonl:1: ") && Contains("/" + key) &&
+                                              Contains("expected") && Contains("start a new run"));
+  }
   write_file(file, "{\"type\":\"header\",\"schema\":99}\n");
   CHECK_THROWS_WITH(read_journal(file), Contains("schema"));
   write_file(file, "");

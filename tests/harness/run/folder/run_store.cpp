@@ -12,7 +12,9 @@ using attnbench::test::write_file;
 namespace {
 
 const Json identity = {{"binary", "b1"}, {"machine", "host"}};
-const Json store_header = {{"type", "header"}, {"schema", journal_schema}, {"identity", identity}};
+const Json store_header = {{"type", "header"},          {"schema", journal_schema},
+                           {"suite", Json::object()},   {"cells", Json::array()},
+                           {"measure", Json::object()}, {"identity", identity}};
 
 Json stored_record(const std::string& cell, int round, const char* status = "timeout") {
   return {{"type", "record"},
