@@ -4,9 +4,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/result/benchmarks.hpp"
 #include "core/schema/result_check.hpp"
+#include "core/text/printable.hpp"
 
 namespace attnbench::result {
 namespace {
@@ -114,6 +116,13 @@ Result read_result(const std::filesystem::path& file_or_folder) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(file_or_folder, ignored);
   const std::filesystem::path file = folder ? file_or_folder / "result.json" : file_or_folder;
+  if (folder && !std::filesystem::exists(file, ignored) &&
+      std::filesystem::exists(file_or_folder / "journal.jsonl", ignored)) {
+    throw UsageFailure(quotable(file.string()) +
+                       ": is not there: the run was ended before it could write it; continue with: "
+                       "attnbench run --resume " +
+                       quotable(file_or_folder.string()));
+  }
   const Json json = parse_json_file(file, "a result.json that attnbench wrote, or a run's folder");
   check_form(json, file.string());
   try {

@@ -1,4 +1,5 @@
 // attnbench trend RESULT…: adds results to a history, and draws it over commits.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -56,8 +57,12 @@ int run_trend(const TrendArguments& arguments) {
   }
   add_results(arguments);
   const trend::History history = trend::read_history(arguments.history);
-  for (const std::string& fault : history.faults) {
-    std::cerr << "left out: " << result::quotable(fault, 400) << "\n";
+  constexpr std::size_t most_faults = 10;
+  for (std::size_t i = 0; i < std::min(history.faults.size(), most_faults); ++i) {
+    std::cerr << "left out: " << result::quotable(history.faults[i], 400) << "\n";
+  }
+  if (history.faults.size() > most_faults) {
+    std::cerr << "left out: " << history.faults.size() - most_faults << " more lines\n";
   }
   const std::vector<trend::Series> series = trend::series_of(history.lines);
   const std::string changes = trend::changes_markdown(series);

@@ -28,6 +28,12 @@ TEST_CASE("trend adds a result once, draws it and never gates", "[trend]") {
   const auto rubbish = trend("");
   CHECK(rubbish.exit_code == 0);
   CHECK_THAT(rubbish.err, Catch::Contains("left out: ") && Catch::Contains("history.jsonl:"));
+  std::string many;
+  for (int i = 0; i < 30; ++i) many += before;
+  test::write_file(history, many);
+  const auto bounded = trend("");
+  CHECK_THAT(bounded.err, Catch::Contains(" more lines\n"));
+  CHECK(bounded.err.size() < 5000);
   test::write_file(history, "rubbish\n");
   CHECK(trend("").exit_code == 2);
   CHECK(trend(folder / "nowhere").exit_code == 2);

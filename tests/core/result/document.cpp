@@ -161,6 +161,13 @@ TEST_CASE("a folder that is not there is named", "[result]") {
   CHECK_THAT(message, Catch::Contains("none/result.json: No such file"));
 }
 
+TEST_CASE("a run that was ended before its end says how to continue it", "[result]") {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "journal.jsonl", "");
+  CHECK_THAT(message_of([&] { result::read_result(folder.path()); }),
+             Catch::Contains("run --resume " + folder.path().string()));
+}
+
 TEST_CASE("text that is no JSON, and a path that is no file, are refused", "[result]") {
   const test::TemporaryFolder folder;
   const std::string whole = test::read_file(fixture_path);
