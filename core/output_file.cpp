@@ -81,14 +81,16 @@ std::ostream* own_stream(const fs::path& file) {
   return nullptr;
 }
 
-/// Where links lead; it need not be there.
+/// Where links lead; it need not be there. Throws EnvironmentFailure where they go round.
 fs::path link_target(fs::path file) {
   constexpr int most_links = 40;  // as the system's own limit
   std::error_code ignored;
   for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i) {
     file = file.parent_path() / fs::read_symlink(file, ignored);
   }
-  return file;
+  if (!fs::is_symlink(fs::symlink_status(file, ignored))) return file;
+  throw EnvironmentFailure("cannot write " + quotable(file.string()) + ": " + std::strerror(ELOOP) +
+                           "; remove the link");
 }
 
 /// Whether `file` is one on a disk, or will be.

@@ -65,6 +65,9 @@ TEST_CASE("an output follows links, dangling ones, too, and leaves them", "[outp
   CHECK(read_file(folder / "inner/file") == "two");
   CHECK(fs::is_symlink(folder / "link"));
   CHECK(fs::is_symlink(folder / "relative"));
+  fs::create_symlink("round", folder / "round");
+  CHECK_THROWS_AS(put(folder / "round", "one", true), EnvironmentFailure);
+  CHECK(fs::is_symlink(folder / "round"));
   write_file(folder / "inner/file", "somebody's");
   CHECK_THROWS_WITH(put(folder / "link", "three"), Contains("--force"));
   CHECK(read_file(folder / "inner/file") == "somebody's");
