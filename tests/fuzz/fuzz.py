@@ -4,7 +4,7 @@
   fuzz.py KIND --count N [--seed S] [--program PATH] [--case I] [--seconds T] [--keep DIR]
 
 KIND is suites, commands, arrays, results, imports, journals, plugins, checkpoints, surroundings,
-caches, or all. Each case is one start of the program. It must end by itself, in time, with an exit
+caches, outputs, texts, numbers, headers, large, or all. Each case is one start of the program. It must end by itself, in time, with an exit
 code of the table in docs/results.md, and say what is wrong in at most 2 kB, without control characters, naming
 the file and the place in it where a file is at fault; its memory stays below 1 GiB. README.md has
 the rest.
@@ -27,7 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import arrays
 import checkpoints
 import commands
+import limits
 import oracle
+import outputs
 import plugins
 import results
 import suites
@@ -37,7 +39,9 @@ from kind import SOURCES
 KINDS = {"suites": suites.Suites, "commands": commands.Commands, "arrays": arrays.Arrays,
          "results": results.Results, "imports": results.Imports, "journals": results.Journals,
          "plugins": plugins.Plugins, "checkpoints": checkpoints.Checkpoints,
-         "surroundings": surroundings.Surroundings, "caches": surroundings.Caches}
+         "surroundings": surroundings.Surroundings, "caches": surroundings.Caches,
+         "outputs": outputs.Outputs, "texts": outputs.Texts, "numbers": limits.Numbers,
+         "headers": limits.Headers, "large": limits.Large}
 
 
 class Fuzzer:
