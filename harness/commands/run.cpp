@@ -54,7 +54,6 @@ run::RunSettings settings_of(const RunArguments& arguments) {
   settings.jobs = arguments.jobs;
   settings.keep_checkpoints = arguments.keep_checkpoints;
   settings.process_rank = run::process_rank_from_environment();
-  settings.go_on = run::Again();
   return settings;
 }
 
@@ -80,6 +79,7 @@ void print_slow_blas(const result::Result& result) {
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   use_own_folder(arguments, settings);
+  if (!settings.rounds) settings.go_on = run::Again(settings.suite.further_rounds());
   if (settings.resume.empty()) expect_free(settings.out, arguments.measure);
   const bool first = settings.process_rank.writes_the_run();
   run::Supervisor supervisor(std::move(settings));

@@ -181,9 +181,13 @@ SetFlag parse_set_flag(const std::string& text) {
 }
 
 const Json& default_measure() {
-  static const Json defaults = {{"rounds", 5},        {"relative_interval", 0.01},
-                                {"min_samples", 10},  {"max_samples", 2000},
-                                {"max_seconds", 1.0}, {"cell_timeout_seconds", 300.0}};
+  static const Json defaults = {{"rounds", 5},
+                                {"further_rounds", 0},
+                                {"relative_interval", 0.01},
+                                {"min_samples", 10},
+                                {"max_samples", 2000},
+                                {"max_seconds", 1.0},
+                                {"cell_timeout_seconds", 300.0}};
   return defaults;
 }
 

@@ -71,7 +71,8 @@ struct SetFlag {
 /// (steps), "pattern=causal", "window={"left":3,"right":0}". Throws UsageFailure.
 SetFlag parse_set_flag(const std::string& text);
 
-/// {rounds, relative_interval, min_samples, max_samples, max_seconds, cell_timeout_seconds}
+/// {rounds, further_rounds, relative_interval, min_samples, max_samples, max_seconds,
+/// cell_timeout_seconds}
 const nlohmann::json& default_measure();
 
 /// How long and how often each cell is measured: the defaults, replaced by the suite's values and

@@ -264,6 +264,10 @@ constexpr std::size_t most_published_bytes = 4 * result::mebibyte;  // what repo
 
 std::string Expanded::name() const { return header.value("name", "run"); }
 
+int Expanded::further_rounds() const {
+  return measure.is_object() ? measure.value("further_rounds", 0) : 0;
+}
+
 int Expanded::rounds(int usual) const {
   return measure.is_object() ? measure.value("rounds", usual) : usual;
 }

@@ -34,6 +34,8 @@ struct Expanded {
   std::string name() const;
   /// Of the measure block; `usual` where there is no block or no such value.
   int rounds(int usual) const;
+  /// That a disturbed cell may get beside them.
+  int further_rounds() const;
   double cell_timeout_seconds(double usual) const;
 };
 

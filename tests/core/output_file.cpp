@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <ext/stdio_filebuf.h>
 #include <iostream>
 
 #include "core/failure.hpp"
@@ -100,10 +101,14 @@ TEST_CASE("an output that is the program's own standard output is added to it", 
   const int before = dup(STDOUT_FILENO);
   const int other = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   dup2(other, STDOUT_FILENO);
+  // A reporter may have given std::cout another buffer.
+  __gnu_cxx::stdio_filebuf<char> printed(dup(STDOUT_FILENO), std::ios::out);
+  std::streambuf* const buffer = std::cout.rdbuf(&printed);
   std::cout << "first\n";
   for (const char* name : {"/dev/stdout", "-"}) put(name, "second\n");
   put(file, "third\n");
   std::cout << "fourth\n" << std::flush;
+  std::cout.rdbuf(buffer);
   dup2(before, STDOUT_FILENO);
   close(other);
   close(before);

@@ -4,11 +4,9 @@
 // Python's header wants to be the first.
 #include "attention/torch/python.hpp"
 //
-#include <ATen/Context.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-
 #include <string>
 
+#include "attention/torch/torch.hpp"
 #include "core/problem.hpp"
 
 namespace attnbench::python {

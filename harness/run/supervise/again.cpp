@@ -49,7 +49,7 @@ std::optional<Further> Again::operator()(const result::Result& result,
     seconds_left_ = all * asked_ / 2;
   }
   const bool helps = first ? 2 * next.cells.size() < result.cells.size() : quiet > 0;
-  if (!helps || next.begin >= 2 * asked_ || seconds > seconds_left_) return std::nullopt;
+  if (!helps || next.begin >= asked_ + most_ || seconds > seconds_left_) return std::nullopt;
   seconds_left_ -= seconds;
   const std::string cells = std::to_string(next.cells.size());
   if (first) {

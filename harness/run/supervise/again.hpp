@@ -10,15 +10,17 @@
 
 namespace attnbench::run {
 
-/// What RunSettings::go_on of a run is: a round more at a time of the cells of which too few rounds
-/// count, until enough do. It ends where the round before was disturbed as well, after as many
-/// rounds as were asked for, or where all of them would take more than half as long as those did.
+/// RunSettings::go_on of a suite that allows further rounds: one more at a time of the cells of
+/// which too few count, until enough do. It ends where the round before was disturbed as well,
+/// after `most` rounds, or where all of them would take more than half as long as those before did.
 class Again {
  public:
+  explicit Again(int most) : most_(most) {}
   std::optional<Further> operator()(const result::Result& result,
                                     const std::map<std::string, double>& seconds_of_rounds);
 
  private:
+  int most_;
   int asked_ = 0;  ///< rounds of each cell, before the first of these
   double seconds_left_ = 0;
 };

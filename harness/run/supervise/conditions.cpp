@@ -21,6 +21,7 @@ constexpr double look_seconds = 0.25;
 Json sampling_rule(Json measure) {
   if (!measure.is_object()) return Json::object();
   measure.erase("rounds");
+  measure.erase("further_rounds");
   measure.erase("cell_timeout_seconds");
   return measure;
 }

@@ -25,7 +25,7 @@ const std::map<std::string, double> seconds{
 }  // namespace
 
 TEST_CASE("a disturbed cell gets a round more at a time, while that helps", "[again]") {
-  run::Again again;
+  run::Again again(3);
   const auto first = again(partly_disturbed({0, 1, 2}), seconds);
   REQUIRE(first);
   CHECK(first->cells == std::set<std::string>{"softmax"});
@@ -36,7 +36,7 @@ TEST_CASE("a disturbed cell gets a round more at a time, while that helps", "[ag
   REQUIRE(second);
   CHECK(second->begin == 4);
   CHECK(second->note.empty());
-  // The last round was disturbed as well; or there are twice as many as were asked for.
+  // The last round was disturbed as well; or there are no more.
   run::Again other = again;
   CHECK_FALSE(again(partly_disturbed({0, 1, 2, 4}, 5), seconds));
   CHECK_FALSE(other(partly_disturbed({0, 1, 2}, 6), seconds));
@@ -44,16 +44,17 @@ TEST_CASE("a disturbed cell gets a round more at a time, while that helps", "[ag
 
 TEST_CASE("no rounds are added on a busy machine, to one round, or beyond half the time",
           "[again]") {
-  CHECK_FALSE(run::Again()(partly_disturbed({}), {}));
-  CHECK_FALSE(run::Again()(partly_disturbed({0}, 1), seconds));
+  CHECK_FALSE(run::Again(3)(partly_disturbed({}), {}));
+  CHECK_FALSE(run::Again(0)(partly_disturbed({0, 1, 2}), seconds));
+  CHECK_FALSE(run::Again(3)(partly_disturbed({0}, 1), seconds));
   result::Result busy = partly_disturbed({0, 1, 2});
   for (std::size_t i = 0; i < 2; ++i) {
     busy.cells[i].status = result::Status::disturbed;
     for (auto& round : busy.cells[i].timing["forward"].rounds) round.disturbed = true;
   }
-  CHECK_FALSE(run::Again()(busy, seconds));
+  CHECK_FALSE(run::Again(3)(busy, seconds));
   // Three rounds took three seconds each, of which half is left for further ones.
-  run::Again slow;
+  run::Again slow(3);
   const std::map<std::string, double> alone{{"softmax", 1}};
   CHECK(slow(partly_disturbed({0, 1, 2}), alone));
   CHECK_FALSE(slow(partly_disturbed({0, 1, 2}, 4), alone));
