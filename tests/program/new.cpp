@@ -1,7 +1,11 @@
 // attnbench new, in the tree and out of it: what it writes builds, holds and measures as it is.
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/program/installed.hpp"
 #include "tests/program/symbols.hpp"
@@ -21,6 +25,54 @@ void pretend_sources(const fs::path& folder) {
   fs::create_directories(folder / "cmake");
   write_file(folder / "attention/mechanisms/softmax.cpp", "");
   write_file(folder / "cmake/builtins.cmake", "");
+}
+
+/// What the build's command for one of its files says of another.
+Finished compiled_as(const std::string& like, const std::string& file, const std::string& words) {
+  for (const Json& command :
+       Json::parse(read_file(test::build_folder() + "/compile_commands.json"))) {
+    const std::string name = command["file"];
+    if (!name.ends_with(like)) continue;
+    std::string text = command["command"];
+    text.replace(text.rfind(name), name.size(), file);
+    text.erase(text.rfind(" -o "), text.rfind(" -c ") - text.rfind(" -o "));
+    return run({"sh", "-c", text + " " + words}, 580, {}, command["directory"]);
+  }
+  FAIL("the build compiles no " + like);
+  return {};
+}
+
+/// The lower-case words of a text that are short enough for a name.
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  std::string word;
+  for (const char c : text + "\n") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+      word += c;
+      continue;
+    }
+    const bool plain = std::all_of(word.begin(), word.end(), [](char letter) {
+      return std::isupper(static_cast<unsigned char>(letter)) == 0;
+    });
+    if (plain && word.size() <= 60 && !word.empty() && word[0] >= 'a') words.insert(word);
+    word.clear();
+  }
+  return words;
+}
+
+/// The macros of such a name that are left at the end of a preprocessed text.
+std::set<std::string> macros_of(const std::string& preprocessed) {
+  std::set<std::string> names;
+  std::istringstream lines(preprocessed);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("#undef ", 0) == 0) names.erase(line.substr(7));
+    if (line.rfind("#define ", 0) != 0) continue;
+    const std::string name = line.substr(8, line.find_first_of(" (", 8) - 8);
+    if (words_of(name).size() == 1 && name.back() != '_' && name.find("__") == std::string::npos) {
+      names.insert(name);
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -95,121 +147,42 @@ TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[prog
     CHECK(finished.exit_code == 2);
     CHECK_THAT(finished.err, Contains(complaint));
   }
-  // All keywords of C++20, macros that its library may be made of, and types of the templates.
-  for (const char* name : {"alignas",
-                           "alignof",
-                           "alloca",
-                           "and",
-                           "and_eq",
-                           "asm",
-                           "assert",
-                           "auto",
-                           "bitand",
-                           "bitor",
-                           "bool",
-                           "break",
-                           "case",
-                           "catch",
-                           "char",
-                           "char16_t",
-                           "char32_t",
-                           "char8_t",
-                           "class",
-                           "co_await",
-                           "co_return",
-                           "co_yield",
-                           "compl",
-                           "concept",
-                           "const",
-                           "const_cast",
-                           "consteval",
-                           "constexpr",
-                           "constinit",
-                           "continue",
-                           "decltype",
-                           "default",
-                           "delete",
-                           "do",
-                           "double",
-                           "dynamic_cast",
-                           "else",
-                           "entry",
-                           "enum",
-                           "errno",
-                           "explicit",
-                           "export",
-                           "extern",
-                           "false",
-                           "float",
-                           "for",
-                           "friend",
-                           "goto",
-                           "if",
-                           "inline",
-                           "int",
-                           "linux",
-                           "long",
-                           "mutable",
-                           "namespace",
-                           "new",
-                           "noexcept",
-                           "not",
-                           "not_eq",
-                           "nullptr",
-                           "offsetof",
-                           "operator",
-                           "or",
-                           "or_eq",
-                           "private",
-                           "protected",
-                           "public",
-                           "register",
-                           "reinterpret_cast",
-                           "requires",
-                           "return",
-                           "role",
-                           "setjmp",
-                           "short",
-                           "signed",
-                           "sizeof",
-                           "state",
-                           "static",
-                           "static_assert",
-                           "static_cast",
-                           "stderr",
-                           "stdin",
-                           "stdout",
-                           "struct",
-                           "switch",
-                           "template",
-                           "tensor",
-                           "this",
-                           "thread_local",
-                           "throw",
-                           "true",
-                           "try",
-                           "typedef",
-                           "typeid",
-                           "typename",
-                           "typeof",
-                           "union",
-                           "unix",
-                           "unsigned",
-                           "using",
-                           "va_start",
-                           "virtual",
-                           "void",
-                           "volatile",
-                           "wchar_t",
-                           "while",
-                           "xor",
-                           "xor_eq"}) {
+  CHECK_FALSE(fs::exists(folder / "attention/reference"));
+}
+
+TEST_CASE("new refuses what the compiler takes for a keyword or a macro", "[program][new]") {
+  const TemporaryFolder folder;
+  pretend_sources(folder.path());
+  REQUIRE(call("new my_mix", {}, folder.path()).exit_code == 0);
+  const Finished all = compiled_as("/attention/mechanisms/window.cpp",
+                                   folder / "attention/mechanisms/my_mix.cpp", "-E -dD -w -fno-pch-preprocess");
+  REQUIRE(all.exit_code == 0);
+  std::set<std::string> refused = macros_of(all.out);
+  CHECK(refused.count("assert") == 1);
+
+  // A line a word: the compiler says which lines are no declaration.
+  std::set<std::string> words = words_of(all.out);
+  words.merge(words_of(read_file(source_folder() + "/harness/templates/reserved_words.txt")));
+  std::vector<std::string> candidates(words.begin(), words.end());
+  std::string text;
+  for (const std::string& word : candidates) text += "namespace here { int " + word + "(); }\n";
+  write_file(folder / "attention/mechanisms/words.cpp", text);
+  const Finished told =
+      compiled_as("/attention/mechanisms/window.cpp", folder / "attention/mechanisms/words.cpp",
+                  "-fsyntax-only -fmax-errors=0 -w 2>&1");
+  const std::regex place("words\\.cpp:([0-9]+):[0-9]+: error");
+  for (std::sregex_iterator at(told.out.begin(), told.out.end(), place), end; at != end; ++at) {
+    refused.insert(candidates.at(std::stoul((*at)[1]) - 1));
+  }
+  CHECK(refused.count("while") == 1);
+  CHECK(refused.size() > 90);
+  fs::remove_all(folder / "attention/mechanisms");
+  pretend_sources(folder.path());
+  for (const std::string& name : refused) {
     const Finished finished = run({program(), "new", name}, 580, {}, folder.path());
     INFO(name << "\n" << finished.err);
     CHECK(finished.exit_code == 2);
-    CHECK_THAT(finished.err, Contains("has a meaning") || Contains("is used in the files"));
   }
-  CHECK_FALSE(fs::exists(folder / "attention/reference"));
 }
 
 TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all",
@@ -220,17 +193,9 @@ TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all"
   const TemporaryFolder folder;
   pretend_sources(folder.path());
   REQUIRE(call("new my_mix", {}, folder.path()).exit_code == 0);
-  const std::string line = read_file(test::build_folder() + "/compile_commands.json");
-  for (const Json& command : Json::parse(line)) {
-    const std::string file = command["file"];
-    const bool mechanism = file.ends_with("/attention/mechanisms/window.cpp");
-    if (!mechanism && !file.ends_with("/attention/reference/window.cpp")) continue;
-    std::string text = command["command"];
-    const std::string mine =
-        folder / (mechanism ? "attention/mechanisms/my_mix.cpp" : "attention/reference/my_mix.cpp");
-    text.replace(text.rfind(file), file.size(), mine);
-    text += " -fsyntax-only -o /dev/null";
-    const Finished finished = run({"sh", "-c", text}, 580, {}, command["directory"]);
+  for (const std::string kind : {"/attention/mechanisms/", "/attention/reference/"}) {
+    const Finished finished = compiled_as(
+        kind + "window.cpp", folder.path().string() + kind + "my_mix.cpp", "-fsyntax-only");
     INFO(finished.out << finished.err);
     CHECK(finished.exit_code == 0);
   }
