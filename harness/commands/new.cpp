@@ -102,6 +102,14 @@ std::string name_complaint(const std::string& name) {
     return "a _ stands between words";
   }
   if (name.size() > 60) return "a name has at most 60 letters";
+  if (words_of(reserved_words).count(name) != 0) {
+    return "the word has a meaning in C++ or CMake; choose another, such as my_" + name;
+  }
+  return {};
+}
+
+/// The same for a name that the files to be written use themselves.
+std::string use_complaint(const std::string& name) {
   for (const char* text :
        {mechanism_template, reference_template, plugin_template, project_template}) {
     const std::set<std::string> words = words_of(text);
@@ -109,9 +117,6 @@ std::string name_complaint(const std::string& name) {
     if (used && name != placeholder) {
       return "the word is used in the files to be written; choose another, such as my_" + name;
     }
-  }
-  if (words_of(reserved_words).count(name) != 0) {
-    return "the word has a meaning in C++ or CMake; choose another, such as my_" + name;
   }
   return {};
 }
@@ -257,10 +262,12 @@ int write_workflow(const NewArguments& arguments) {
 int write_new(const NewArguments& arguments) {
   if (!arguments.workflow.empty()) return write_workflow(arguments);
   const std::string& name = arguments.name;
-  if (const std::string complaint = name_complaint(name); !complaint.empty()) {
-    throw UsageFailure("new " + name + ": " + complaint);
-  }
+  const auto refuse = [&](const std::string& complaint) {
+    if (!complaint.empty()) throw UsageFailure("new " + name + ": " + complaint);
+  };
+  refuse(name_complaint(name));
   refuse_taken(name);
+  refuse(use_complaint(name));
   if (arguments.plugin.empty()) {
     write(source_tree(), mechanism_files(name));
     say_next({"edit both, then ./attnbench check " + name,

@@ -27,19 +27,22 @@ void pretend_sources(const fs::path& folder) {
   write_file(folder / "cmake/builtins.cmake", "");
 }
 
-/// What the build's command for one of its files says of another.
-Finished compiled_as(const std::string& like, const std::string& file, const std::string& words) {
+/// The build's command for one of its files, without the place of its output, for another.
+std::string command_for(const std::string& like, const std::string& file) {
   for (const Json& command :
        Json::parse(read_file(test::build_folder() + "/compile_commands.json"))) {
     const std::string name = command["file"];
     if (!name.ends_with(like)) continue;
     std::string text = command["command"];
     text.replace(text.rfind(name), name.size(), file);
-    text.erase(text.rfind(" -o "), text.rfind(" -c ") - text.rfind(" -o "));
-    return run({"sh", "-c", text + " " + words}, 580, {}, command["directory"]);
+    return text.erase(text.rfind(" -o "), text.rfind(" -c ") - text.rfind(" -o "));
   }
   FAIL("the build compiles no " + like);
   return {};
+}
+
+Finished shell(const std::string& command) {
+  return run({"sh", "-c", command}, 580, {}, test::build_folder());
 }
 
 /// The lower-case words of a text that are short enough for a name.
@@ -133,7 +136,7 @@ TEST_CASE("new refuses names that cannot be one, or that have a meaning", "[prog
       {"mix_", "between words"},
       {std::string(61, 'a'), "at most 60"},
       {"while", "has a meaning in C++"},
-      {"std", "is used in the files"},
+      {"std", "has a meaning"},
       {"at", "is used in the files"},
       {"composite", "is used in the files"},
       {"test", "has a meaning"},
@@ -154,8 +157,9 @@ TEST_CASE("new refuses what the compiler takes for a keyword or a macro", "[prog
   const TemporaryFolder folder;
   pretend_sources(folder.path());
   REQUIRE(call("new my_mix", {}, folder.path()).exit_code == 0);
-  const Finished all = compiled_as("/attention/mechanisms/window.cpp",
-                                   folder / "attention/mechanisms/my_mix.cpp", "-E -dD -w -fno-pch-preprocess");
+  const std::string command =
+      command_for("/attention/mechanisms/window.cpp", folder / "attention/mechanisms/my_mix.cpp");
+  const Finished all = shell(command + " -E -dD -w -fno-pch-preprocess");
   REQUIRE(all.exit_code == 0);
   std::set<std::string> refused = macros_of(all.out);
   CHECK(refused.count("assert") == 1);
@@ -167,11 +171,10 @@ TEST_CASE("new refuses what the compiler takes for a keyword or a macro", "[prog
   std::string text;
   for (const std::string& word : candidates) text += "namespace here { int " + word + "(); }\n";
   write_file(folder / "attention/mechanisms/words.cpp", text);
-  const Finished told =
-      compiled_as("/attention/mechanisms/window.cpp", folder / "attention/mechanisms/words.cpp",
-                  "-fsyntax-only -fmax-errors=0 -w 2>&1");
+  const Finished told = shell(command.substr(0, command.find(' ')) + " -std=c++20 -fsyntax-only " +
+                              "-fmax-errors=0 -w " + std::string(folder / "attention/mechanisms/words.cpp"));
   const std::regex place("words\\.cpp:([0-9]+):[0-9]+: error");
-  for (std::sregex_iterator at(told.out.begin(), told.out.end(), place), end; at != end; ++at) {
+  for (std::sregex_iterator at(told.err.begin(), told.err.end(), place), end; at != end; ++at) {
     refused.insert(candidates.at(std::stoul((*at)[1]) - 1));
   }
   CHECK(refused.count("while") == 1);
@@ -194,8 +197,9 @@ TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all"
   pretend_sources(folder.path());
   REQUIRE(call("new my_mix", {}, folder.path()).exit_code == 0);
   for (const std::string kind : {"/attention/mechanisms/", "/attention/reference/"}) {
-    const Finished finished = compiled_as(
-        kind + "window.cpp", folder.path().string() + kind + "my_mix.cpp", "-fsyntax-only");
+    const Finished finished = shell(
+        command_for(kind + "window.cpp", folder.path().string() + kind + "my_mix.cpp") +
+        " -fsyntax-only");
     INFO(finished.out << finished.err);
     CHECK(finished.exit_code == 0);
   }
