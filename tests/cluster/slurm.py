@@ -116,10 +116,11 @@ class Slurm:
         self.stop()
 
     def start(self, name, arguments):
+        # Ctrl-C is not for it, but what ends all of the test's session ends it, too.
         log = open(self.folder / f"{name}.out", "ab")
         self.daemons[name] = subprocess.Popen(
             [shutil.which(name, path=search_path()), *arguments], stdout=log, stderr=log,
-            stdin=subprocess.DEVNULL, env=self.environment, start_new_session=True)
+            stdin=subprocess.DEVNULL, env=self.environment, process_group=0)
 
     def start_node(self):
         self.start("slurmd", ["-D", "-f", str(self.folder / "slurm.conf")])
