@@ -174,10 +174,18 @@ TEST_CASE("an output that another thread fills in later is found", "[cheats]") {
         }).detach();
         return output;
       });
-  const Found first = found(registry);
-  CHECK(first.check["verdict"] == "wrong");
-  CHECK_THAT(first.check["reason"].get<std::string>(), Contains("after the call had returned"));
-  require_wrong(found(registry, {}, 1), "after the call had returned");
+  // On a busy core the thread may write before the check looks, or too late for it to see.
+  const auto is_found = [](const test::Json& section) {
+    return section.value("verdict", "") == "wrong" &&
+           section["reason"].get<std::string>().find("after the call had returned") !=
+               std::string::npos;
+  };
+  bool first = false;
+  bool later = false;
+  for (int i = 0; i < 20 && !first; ++i) first = is_found(found(registry).check);
+  for (int i = 0; i < 20 && !later; ++i) later = is_found(found(registry, {}, 1).timed);
+  CHECK(first);
+  CHECK(later);
 }
 
 TEST_CASE("another dtype in timed calls is named", "[cheats]") {
