@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -47,6 +48,27 @@ Spread spread_of(const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   return {median(values), order ? order->low : *low, order ? order->high : *high,
           order.has_value()};
+}
+
+double student_t(double freedom) {
+  constexpr double normal = 1.959964;  // the point of the normal distribution
+  const double scaled = normal * (8 * freedom + 3) / (8 * freedom + 1);
+  return std::sqrt(freedom * std::expm1(scaled * scaled / freedom));
+}
+
+void Scatter::add(const std::vector<double>& values) {
+  if (values.size() < 2) return;
+  double sum = 0;
+  for (const double value : values) sum += std::log(value);
+  const double count = static_cast<double>(values.size());
+  for (const double value : values) squares_ += std::pow(std::log(value) - sum / count, 2);
+  freedom_ += count - 1;
+}
+
+double Scatter::factor(std::size_t count) const {
+  if (freedom_ == 0) return std::numeric_limits<double>::infinity();
+  const double error = std::sqrt(squares_ / freedom_ / static_cast<double>(count));
+  return std::exp(student_t(freedom_) * error);
 }
 
 double growth_exponent(const std::vector<double>& x, const std::vector<double>& y) {

@@ -32,6 +32,26 @@ struct Spread {
 /// fewer give no such promise, and the bounds are their range.
 Spread spread_of(const std::vector<double>& values);
 
+/// The two-sided 95 % point of Student's t at so many degrees of freedom, at least one: by Wallace
+/// (1959), too great by less than 5 % from two degrees on.
+double student_t(double freedom);
+
+/// How far values scatter in their own list, over lists that share that scatter: times of the
+/// rounds of several cells. Three values say little of it, those of many cells much.
+class Scatter {
+ public:
+  /// Positive values; a list of fewer than two says nothing.
+  void add(const std::vector<double>& values);
+
+  /// The factor on both sides within which the geometric mean of `count` values is known at 95 %,
+  /// by Student's t over logarithms; infinite where nothing was added.
+  double factor(std::size_t count) const;
+
+ private:
+  double squares_ = 0;  ///< of what logarithms are off their list's mean
+  double freedom_ = 0;
+};
+
 /// Slope of ln y over ln x by least squares, for x, y > 0 and at least two distinct x.
 double growth_exponent(const std::vector<double>& x, const std::vector<double>& y);
 

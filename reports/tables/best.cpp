@@ -36,6 +36,17 @@ std::vector<Entrant> entrants_of(const Panel& panel, const Ranked& value) {
   return entrants;
 }
 
+/// The medians of the rounds of a cell that is ok, without those that were disturbed.
+std::vector<double> counted_rounds(const CellRecord& cell) {
+  std::vector<double> seconds;
+  const Timing* const timing = is_ok(cell) ? timing_of(cell) : nullptr;
+  if (timing == nullptr) return seconds;
+  for (const TimingRound& round : timing->rounds) {
+    if (!round.disturbed && round.median_seconds > 0) seconds.push_back(round.median_seconds);
+  }
+  return seconds;
+}
+
 /// The column of `x`; the last one, "any", for a cell without a place.
 std::size_t column_of(const std::vector<Json>& axis, const std::optional<Json>& x,
                       const std::size_t columns) {
@@ -47,12 +58,20 @@ std::size_t column_of(const std::vector<Json>& axis, const std::optional<Json>& 
 
 }  // namespace
 
-std::optional<measure::Estimate> ranked_time(const CellRecord& cell) {
-  const Timing* const timing = is_ok(cell) ? timing_of(cell) : nullptr;
-  if (timing == nullptr || timing->rounds.size() - timing->disturbed_rounds() < 2) {
-    return std::nullopt;
-  }
-  return measure::Estimate{timing->median_seconds, timing->low_seconds, timing->high_seconds};
+Ranked ranked_times(const Panel& panel) {
+  measure::Scatter scatter;
+  for (const Placed& placed : panel.cells) scatter.add(counted_rounds(*placed.cell));
+  return [scatter](const CellRecord& cell) -> std::optional<measure::Estimate> {
+    const std::size_t rounds = counted_rounds(cell).size();
+    if (rounds < 2) return std::nullopt;
+    const Timing& timing = *timing_of(cell);
+    measure::Estimate time{timing.median_seconds, timing.low_seconds, timing.high_seconds};
+    if (timing.interval == "order") return time;
+    const double factor = scatter.factor(rounds);
+    time.low = std::min(time.low, time.median / factor);
+    time.high = std::max(time.high, time.median * factor);
+    return time;
+  };
 }
 
 Ranked exact_bytes(Values CellRecord::*part, const char* key) {

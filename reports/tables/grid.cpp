@@ -254,7 +254,7 @@ std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
                 grid_of(panel, "state", bytes_of(&CellRecord::metrics, "state_bytes")),
                 grid_of(panel, "generated tokens per second", tokens_per_second)};
   if (!has_trainings(panel) && !has_crossovers(panel)) {
-    mark_least(grids[0], panel, ranked_time);
+    mark_least(grids[0], panel, ranked_times(panel));
     mark_least(grids[1], panel, exact_bytes(&CellRecord::memory, "workspace_bytes"));
     mark_least(grids[2], panel, exact_bytes(&CellRecord::metrics, "state_bytes"));
   }

@@ -48,10 +48,13 @@ double falls_below(const std::vector<double>& lengths, const std::vector<LogRati
 
 /// What the sides alone say; `first` is where the faster lengths at the end begin.
 Crossing kind_of(const std::vector<LogRatio>& ratios, std::size_t first) {
-  bool faster_before = false;
-  for (std::size_t i = 0; i < first; ++i) faster_before |= ratios[i].side() == Side::faster;
+  bool faster_before = false, slower_again = false;
+  for (std::size_t i = 0; i < first; ++i) {
+    faster_before |= ratios[i].side() == Side::faster;
+    slower_again |= faster_before && ratios[i].side() == Side::slower;
+  }
   if (first == 0) return Crossing::below;
-  if (first < ratios.size()) return faster_before ? Crossing::several : Crossing::found;
+  if (first < ratios.size()) return slower_again ? Crossing::several : Crossing::found;
   if (ratios.back().side() == Side::unclear) return Crossing::undecided;
   return faster_before ? Crossing::reverse : Crossing::none;
 }

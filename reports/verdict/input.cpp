@@ -6,6 +6,7 @@
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/provenance.hpp"
+#include "reports/tables/best.hpp"
 #include "reports/tables/layout.hpp"
 #include "reports/tables/selection.hpp"
 
@@ -29,7 +30,8 @@ std::string implementation_text(const result::CellRecord& cell, const std::strin
   return text;
 }
 
-Cell cell_of(const result::Placed& placed, const std::string& conditions) {
+Cell cell_of(const result::Placed& placed, const std::string& conditions,
+             const result::Ranked& ranked_time) {
   const result::CellRecord& record = *placed.cell;
   Cell cell;
   cell.label = placed.series;
@@ -38,8 +40,10 @@ Cell cell_of(const result::Placed& placed, const std::string& conditions) {
   cell.x = place_of(placed.x);
   cell.status = record.status;
   if (const result::Timing* const timing = result::timing_of(record)) {
-    cell.time = Time{timing->median_seconds, timing->low_seconds, timing->high_seconds};
-    cell.over_rounds = timing->rounds.size() - timing->disturbed_rounds() > 1;
+    const std::optional<Time> time = ranked_time(record);
+    cell.over_rounds = time.has_value();
+    cell.time =
+        time.value_or(Time{timing->median_seconds, timing->low_seconds, timing->high_seconds});
   }
   cell.workspace_bytes = result::number_of(record.memory, "workspace_bytes");
   cell.state_bytes = result::number_of(record.metrics, "state_bytes");
@@ -91,7 +95,8 @@ Question question_of(const result::Panel& panel) {
   question.conditions = shared_settings(panel);
   if (panel.task == "decode") tell_of_decoding(question, panel);
   for (const result::Placed& placed : panel.cells) {
-    question.cells.push_back(cell_of(placed, question.conditions));
+  const result::Ranked ranked_time = result::ranked_times(panel);
+    question.cells.push_back(cell_of(placed, question.conditions, ranked_time));
     const std::string& primary = placed.cell->primary;
     if (question.what.empty()) question.what = primary;
     if (question.what != primary && !primary.empty()) question.what = "time";

@@ -78,6 +78,29 @@ TEST_CASE("median interval covers the true median as often as it says", "[statis
   }
 }
 
+TEST_CASE("the points of Student's t agree with the table", "[statistics]") {
+  const std::vector<std::pair<double, double>> table{
+      {2, 4.303}, {3, 3.182}, {4, 2.776}, {6, 2.447}, {10, 2.228}, {30, 2.042}, {120, 1.980}};
+  for (const auto& [freedom, point] : table) {
+    INFO("degrees of freedom " << freedom);
+    CHECK(student_t(freedom) >= point - 5e-4);
+    CHECK(student_t(freedom) <= 1.05 * point);
+  }
+}
+
+TEST_CASE("a scatter is shared by lists of any level", "[statistics]") {
+  Scatter scatter;
+  CHECK(std::isinf(scatter.factor(3)));
+  scatter.add({5});
+  CHECK(std::isinf(scatter.factor(3)));
+  // Logarithms off by -0.1, 0 and 0.1: a variance of 0.01 with two degrees of freedom each.
+  const double step = std::exp(0.1);
+  scatter.add({1 / step, 1, step});
+  CHECK(scatter.factor(3) == Approx(std::exp(student_t(2) * 0.1 / std::sqrt(3.0))));
+  scatter.add({700 / step, 700, 700 * step});
+  CHECK(scatter.factor(4) == Approx(std::exp(student_t(4) * 0.1 / 2)));
+}
+
 TEST_CASE("growth exponent finds the power", "[statistics]") {
   const std::vector<double> x{256, 512, 1024, 4096};
   std::vector<double> y;

@@ -90,6 +90,7 @@ TEST_CASE("crossovers of lines that do not simply cross", "[verdict]") {
   CHECK(crossing(0.5, 8, 32).crossing == Crossing::reverse);
   CHECK(crossing(0.5, 8, 8).crossing == Crossing::several);
   CHECK(crossing(2, 8, 16.1).crossing == Crossing::undecided);
+  CHECK(crossing(0.5, 4, 8).crossing == Crossing::found);  // unclear between, not slower
   const Crossover open = crossing(1, 4, 8);
   CHECK(open.crossing == Crossing::found);
   CHECK_FALSE(open.low);
