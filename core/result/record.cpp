@@ -79,6 +79,10 @@ bool is_ok(const CellRecord& cell) { return cell.status == Status::ok; }
 
 bool is_disturbed(const CellRecord& cell) { return cell.status == Status::disturbed; }
 
+bool is_unchecked(const CellRecord& cell) {
+  return cell.status == Status::error && cell.check && cell.check->verdict == "unchecked";
+}
+
 const Timing* timing_of(const CellRecord& cell, const std::string& what) {
   const auto found = cell.timing.find(what.empty() ? cell.primary : what);
   return found == cell.timing.end() ? nullptr : &found->second;

@@ -128,6 +128,8 @@ bool is_ok(const CellRecord& cell);
 /// Whether a cell ended well but was disturbed. Its times are shown and marked. Its bytes, which
 /// other processes do not change, are as good as an ok cell's.
 bool is_disturbed(const CellRecord& cell);
+/// Whether nothing could be held against its output, which is why it ended as an error.
+bool is_unchecked(const CellRecord& cell);
 
 /// The timing of `what`, of the cell's primary where that is empty; null where it has none. Refers
 /// to the cell.

@@ -247,6 +247,10 @@ std::string escape_markdown(const std::string& text) {
   return replaced(text, words);
 }
 
+std::string name_in_sentence(const std::string& name) {
+  return name.find_first_of(",;") == std::string::npos ? name : '"' + name + '"';
+}
+
 std::string escape_csv(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

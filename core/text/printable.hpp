@@ -46,6 +46,9 @@ class PrintableOutput {
   std::streambuf* before_;
 };
 
+/// A name as sentences write it: in quotes where it holds what separates the names of a list.
+std::string name_in_sentence(const std::string& name);
+
 /// `text` as that language writes it.
 std::string escape_html(const std::string& text);
 std::string escape_latex(const std::string& text);

@@ -30,8 +30,8 @@ std::vector<Entrant> entrants_of(const Panel& panel, const Ranked& value) {
   std::vector<Entrant> entrants;
   for (const Placed& placed : panel.cells) {
     if (ended.contains(placed.series) && !valued.contains(placed.series)) continue;
-    entrants.push_back(
-        {placed.series, number_at(placed.x), placed.cell->status, value(*placed.cell)});
+    entrants.push_back({placed.series, number_at(placed.x), placed.cell->status,
+                        value(*placed.cell), is_unchecked(*placed.cell)});
   }
   return entrants;
 }

@@ -1,11 +1,19 @@
 #include "reports/tables/missing.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include "core/text/printable.hpp"
 
 namespace attnbench::result {
 namespace {
 
-const char* fate_of(Status status) {
+/// A status, and whether it says only that the output could not be checked.
+using Fate = std::pair<Status, bool>;
+
+Fate fate_of(const Missing& one) { return {one.status, one.unchecked}; }
+
+const char* words_of(Status status) {
   switch (status) {
     case Status::ok:
       return "timed in one process alone";
@@ -47,30 +55,32 @@ MissingAt missing_at(const std::vector<Entrant>& all, const std::optional<double
     const bool enters = one.status != Status::unsupported && one.status != Status::out_of_memory;
     if (one.x != x || one.value || !enters) continue;
     const bool above = rises && is_above(all, one, bound);
-    (above ? missing.above : missing.below).push_back({one.series, one.status});
+    (above ? missing.above : missing.below).push_back({one.series, one.status, one.unchecked});
   }
   return missing;
 }
 
 std::string missing_words(const std::vector<Missing>& missing) {
-  std::vector<std::pair<Status, std::vector<std::string>>> fates;
+  std::vector<std::pair<Fate, std::vector<std::string>>> fates;
   for (const Missing& one : missing) {
     const auto known = std::find_if(fates.begin(), fates.end(),
-                                    [&](const auto& fate) { return fate.first == one.status; });
+                                    [&](const auto& fate) { return fate.first == fate_of(one); });
     std::vector<std::string>& names =
-        known == fates.end() ? fates.emplace_back(one.status, std::vector<std::string>{}).second
+        known == fates.end() ? fates.emplace_back(fate_of(one), std::vector<std::string>{}).second
                              : known->second;
-    if (std::find(names.begin(), names.end(), one.series) == names.end()) {
-      names.push_back(one.series);
-    }
+    const std::string name = name_in_sentence(one.series);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   std::string text;
-  for (const auto& [status, names] : fates) {
+  for (const auto& [fate, names] : fates) {
     text += text.empty() ? "" : "; ";
+    if (fate.second) text += names.size() == 1 ? "the output of " : "the outputs of ";
     for (std::size_t i = 0; i < names.size(); ++i) {
       text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
     }
-    text += (names.size() == 1 ? " was " : " were ") + std::string(fate_of(status));
+    text += fate.second
+                ? " could not be checked"
+                : (names.size() == 1 ? " was " : " were ") + std::string(words_of(fate.first));
   }
   return text;
 }

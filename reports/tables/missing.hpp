@@ -17,11 +17,13 @@ struct Entrant {
   std::optional<double> x;
   Status status = Status::ok;
   std::optional<measure::Estimate> value;  ///< that may be ranked
+  bool unchecked = false;                  ///< an error that is one of the check alone
 };
 
 struct Missing {
   std::string series;
   Status status = Status::skipped;  ///< `ok` of what one process alone measured
+  bool unchecked = false;
 
   bool operator==(const Missing&) const = default;
 };
@@ -38,7 +40,8 @@ struct MissingAt {
 MissingAt missing_at(const std::vector<Entrant>& all, const std::optional<double>& x, double bound,
                      bool rises);
 
-/// "flash was disturbed", "flash and latte timed out; window was skipped".
+/// "flash was disturbed; latte and window were skipped", "the output of flash could not be
+/// checked".
 std::string missing_words(const std::vector<Missing>& missing);
 
 }  // namespace attnbench::result

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/text/printable.hpp"
 #include "reports/tables/missing.hpp"
 
 namespace attnbench::result {
@@ -96,7 +97,7 @@ using Reasons = std::map<std::string, std::string>;
 void add_reason(Reasons& reasons, const char* what, const PanelGrowth& grown) {
   if (!grown.claimed || grown.word == "held") return;
   std::string& names = reasons[grown.fit.reason];
-  names += (names.empty() ? "" : ", ") + grown.series + " (" + what + ")";
+  names += (names.empty() ? "" : ", ") + name_in_sentence(grown.series) + " (" + what + ")";
 }
 
 std::string words_of(const Reasons& reasons) {
@@ -145,7 +146,9 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what) {
       const double from =
           panel.axis == "length" ? number_of(placed.cell->growth, "from_length").value_or(0) : 0;
       const auto point = x > 0 ? grown_value(*placed.cell, what, x) : std::nullopt;
-      if (!point && !is_ok(*placed.cell)) missing.push_back({series, x, placed.cell->status, {}});
+      if (!point && !is_ok(*placed.cell)) {
+        missing.push_back({series, x, placed.cell->status, {}, is_unchecked(*placed.cell)});
+      }
       if (!point || (claimed && x < from)) continue;
       if (what == GrownQuantity::time && point->value < enough_seconds) {
         ++small;

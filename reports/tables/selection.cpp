@@ -230,7 +230,7 @@ std::vector<Missing> missing_trainings(const Panel& panel) {
   std::vector<Entrant> entrants;
   for (const Placed& placed : panel.cells) {
     if (!ended.insert(place_of(placed)).second) continue;
-    entrants.push_back({placed.series, {}, placed.cell->status, {}});
+    entrants.push_back({placed.series, {}, placed.cell->status, {}, is_unchecked(*placed.cell)});
   }
   return missing_at(entrants, {}, 0, false).below;
 }

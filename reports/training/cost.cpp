@@ -174,17 +174,16 @@ const CellRecord* cost_of(const CellRecord& training, const std::vector<const Pa
   return found;
 }
 
-/// How the training's mechanism ended where it should have been timed; nothing where nobody asked.
-std::optional<result::Status> fate_of_cost(const CellRecord& training,
-                                           const std::vector<const Panel*>& all) {
+/// Where the training's mechanism should have been timed and was not; null where nobody asked.
+const CellRecord* missing_cost(const CellRecord& training, const std::vector<const Panel*>& all) {
   for (const Panel* panel : all) {
     for (const Placed& placed : panel->cells) {
       const CellRecord& cell = *placed.cell;
       const bool timed = !cell.training && cell.task != training.task && !result::is_ok(cell);
-      if (timed && is_the_same(training, cell)) return cell.status;
+      if (timed && is_the_same(training, cell)) return &cell;
     }
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 struct CostPoint {
@@ -215,8 +214,9 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
     const bool counts = cost && !result::is_disturbed(*cost);
     const auto measured = counts ? axis.quantity(*cost) : std::nullopt;
     if (!measured || measured->value <= 0) {
-      const auto fate = fate_of_cost(training, all);
-      if (fate) entrants.push_back({selection.series, {}, *fate, {}});
+      if (const CellRecord* const lost = missing_cost(training, all)) {
+        entrants.push_back({selection.series, {}, lost->status, {}, result::is_unchecked(*lost)});
+      }
       continue;
     }
     points.push_back({&selection, cost, measured->value});

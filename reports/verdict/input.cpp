@@ -39,6 +39,7 @@ Cell cell_of(const result::Placed& placed, const std::string& conditions,
   cell.exact = record.mechanism == exact_mechanism;
   cell.x = place_of(placed.x);
   cell.status = record.status;
+  cell.unchecked = result::is_unchecked(record);
   if (const result::Timing* const timing = result::timing_of(record)) {
     const std::optional<Time> time = ranked_time(record);
     cell.over_rounds = time.has_value();
@@ -94,8 +95,8 @@ Question question_of(const result::Panel& panel) {
   question.axis = panel.axis;
   question.conditions = shared_settings(panel);
   if (panel.task == "decode") tell_of_decoding(question, panel);
-  for (const result::Placed& placed : panel.cells) {
   const result::Ranked ranked_time = result::ranked_times(panel);
+  for (const result::Placed& placed : panel.cells) {
     question.cells.push_back(cell_of(placed, question.conditions, ranked_time));
     const std::string& primary = placed.cell->primary;
     if (question.what.empty()) question.what = primary;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t most_listed = 8;
 
-/// Labels may hold commas, so that long lists are separated by semicolons.
+using result::name_in_sentence;
+
 std::string listed(const std::vector<std::string>& words, const std::string& last = " and ",
                    const std::string& between = ", ") {
   std::string text;
@@ -22,6 +23,12 @@ std::string listed(const std::vector<std::string>& words, const std::string& las
     text += words[i];
   }
   return text;
+}
+
+std::vector<std::string> names_of(const std::vector<std::string>& labels) {
+  std::vector<std::string> names;
+  for (const std::string& label : labels) names.push_back(name_in_sentence(label));
+  return names;
 }
 
 /// The first few, and how many more.
@@ -46,7 +53,8 @@ std::string rounded_length(double length) {
 /// What a place's answer is, without the place.
 std::string told(const Fastest& one) {
   if (one.labels.empty()) return "cannot tell";
-  return one.labels.size() == 1 ? one.labels.front() : "cannot tell between " + listed(one.labels);
+  const std::string names = listed(names_of(one.labels));
+  return (one.labels.size() == 1 ? "" : "cannot tell between ") + names;
 }
 
 /// What the answer rests on besides times.
@@ -81,7 +89,7 @@ std::string fastest_text(const Answer& answer) {
 std::vector<std::string> amounts_text(const std::vector<Amount>& amounts) {
   std::vector<std::string> parts;
   for (const Amount& one : amounts) {
-    parts.push_back(one.label + " " + result::human_bytes(one.bytes));
+    parts.push_back(name_in_sentence(one.label) + " " + result::human_bytes(one.bytes));
   }
   return parts;
 }
@@ -93,7 +101,7 @@ std::string three_digits(double value) {
 }
 
 std::string accuracy_text(const Accuracy& one) {
-  std::string text = one.label + " " + three_digits(one.mean);
+  std::string text = name_in_sentence(one.label) + " " + three_digits(one.mean);
   if (one.state_bytes) text += " (" + result::human_bytes(*one.state_bytes) + ")";
   return text;
 }
@@ -108,10 +116,10 @@ void add_accuracy_lines(const Answer& answer, std::vector<Line>& lines) {
   if (!answer.untrained.empty()) {
     lines.push_back({best, "cannot tell: " + result::missing_words(answer.untrained)});
   } else if (answer.most_accurate.size() == 1) {
-    lines.push_back({best, answer.most_accurate.front()});
+    lines.push_back({best, name_in_sentence(answer.most_accurate.front())});
   } else if (answer.most_accurate.size() > 1) {
-    lines.push_back(
-        {best, "cannot tell between " + listed(answer.most_accurate) + ": their seeds overlap"});
+    lines.push_back({best, "cannot tell between " + listed(names_of(answer.most_accurate)) +
+                               ": their seeds overlap"});
   } else if (!alone) {
     lines.push_back({best, "not ranked: that takes two seeds or more of each (model_seed)"});
   }
@@ -150,17 +158,18 @@ std::string spoken(const Answer& answer) {
   if (last.x) text += "at " + answer.place + " " + place_text(answer.axis, *last.x) + " ";
   const std::string timed = timed_words(answer);
   if (last.labels.size() == 1) {
-    text += last.labels.front() + " (" + last.implementation + ") has the fastest " + timed + ", " +
+    text += name_in_sentence(last.labels.front()) + " (" + last.implementation +
+            ") has the fastest " + timed + ", " +
             result::measured_seconds(last.time.median, last.time.low, last.time.high);
   } else {
-    text += "the fastest " + timed + " is that of " + listed(last.labels, " or ") +
+    text += "the fastest " + timed + " is that of " + listed(names_of(last.labels), " or ") +
             ", which these intervals cannot tell apart";
   }
   const Crossover* crossing =
       last.labels.size() == 1 ? crossing_found(answer, last.labels.front()) : nullptr;
   if (crossing == nullptr) crossing = crossing_found(answer, "");
   if (crossing == nullptr) return text;
-  return text + "; " + crossing->label + " (" + crossing->implementation +
+  return text + "; " + name_in_sentence(crossing->label) + " (" + crossing->implementation +
          ") is faster than exact attention (" + crossing->against + ") " + text_of(*crossing);
 }
 
@@ -244,6 +253,37 @@ std::string text_of(const Crossover& crossover) {
   return found + (found.empty() || gaps.empty() ? "" : "; ") + gaps;
 }
 
+namespace {
+
+/// A line of each mechanism; one of those that say the same of what is missing, against the same.
+void add_crossing_lines(const Answer& answer, std::vector<Line>& lines) {
+  struct Shared {
+    const Crossover* first;
+    std::vector<std::string> names;
+  };
+  std::vector<Shared> all;
+  const auto named = [](const std::string& name) { return name.empty() ? "" : " (" + name + ")"; };
+  for (const Crossover& one : answer.crossings) {
+    const std::string name = name_in_sentence(one.label) + named(one.implementation);
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Shared& other) {
+      return !one.gaps.empty() && other.first->against == one.against &&
+             text_of(*other.first) == text_of(one);
+    });
+    if (same == all.end()) {
+      all.push_back({&one, {name}});
+    } else {
+      same->names.push_back(name);
+    }
+  }
+  for (const Shared& shared : all) {
+    lines.push_back(
+        {listed(shared.names) + " faster than exact attention" + named(shared.first->against),
+         text_of(*shared.first)});
+  }
+}
+
+}  // namespace
+
 std::vector<Line> lines_of(const Answer& answer) {
   std::vector<Line> lines;
   if (!answer.fastest.empty()) lines.push_back({"fastest", fastest_text(answer)});
@@ -255,15 +295,7 @@ std::vector<Line> lines_of(const Answer& answer) {
       answer.fastest.empty() &&
       std::all_of(answer.crossings.begin(), answer.crossings.end(),
                   [](const Crossover& one) { return one.crossing == Crossing::missing; });
-  for (const Crossover& one : answer.crossings) {
-    if (none_told) break;
-    const auto named = [](const std::string& name) {
-      return name.empty() ? "" : " (" + name + ")";
-    };
-    lines.push_back({one.label + named(one.implementation) + " faster than exact attention" +
-                         named(one.against),
-                     text_of(one)});
-  }
+  if (!none_told) add_crossing_lines(answer, lines);
   for (const auto& [label, found] : answer.searched) {
     lines.push_back({label + " faster than exact attention from (tokens)", found});
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/text/printable.hpp"
 #include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports::verdict {
@@ -34,8 +35,8 @@ std::vector<result::Entrant> entrants_of(const std::vector<Cell>& cells) {
   std::vector<result::Entrant> entrants;
   for (const Cell& cell : cells) {
     if (cell.status == result::Status::ok && !cell.time) continue;
-    entrants.push_back(
-        {cell.label, cell.x, cell.status, is_ranked(cell) ? cell.time : std::optional<Time>()});
+    entrants.push_back({cell.label, cell.x, cell.status,
+                        is_ranked(cell) ? cell.time : std::optional<Time>(), cell.unchecked});
   }
   return entrants;
 }
@@ -257,7 +258,7 @@ Answer answer_to(const Question& question) {
     if (cell.crossover.empty()) continue;
     const std::string place =
         cell.x ? ", " + question.axis + " " + place_text(question.axis, *cell.x) : "";
-    answer.searched.emplace_back(cell.label + place, cell.crossover);
+    answer.searched.emplace_back(result::name_in_sentence(cell.label) + place, cell.crossover);
   }
   add_bytes(question, answer);
   add_accuracies(question, answer);
@@ -276,7 +277,7 @@ std::vector<Exception> exceptions_of(const Input& input) {
       if (cell.status == result::Status::ok) continue;
       Exception& one = all.try_emplace(cell.status, Exception{cell.status, 0, {}}).first->second;
       ++one.count;
-      const std::string label = cell.label + " (" + question.task + ")";
+      const std::string label = result::name_in_sentence(cell.label) + " (" + question.task + ")";
       if (std::find(one.labels.begin(), one.labels.end(), label) == one.labels.end()) {
         one.labels.push_back(label);
       }

@@ -25,6 +25,7 @@ struct Cell {
   bool exact = false;          ///< exact attention, whatever computes it
   std::optional<double> x;     ///< its place on the axis
   result::Status status = result::Status::ok;
+  bool unchecked = false;  ///< an error that is one of the check alone
   std::optional<Time> time;
   bool over_rounds = true;  ///< false where one process alone was timed, which ranks nothing
   std::optional<double> workspace_bytes;

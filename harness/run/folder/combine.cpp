@@ -46,14 +46,18 @@ void add_status(CellRecord& record, const std::vector<RoundRecord>& rounds) {
   if (failed->detail != "") record.detail = failed->detail;
 }
 
-/// What the first ok round tells of each part: memory, check and training are made in round 0 only.
+/// What the first round tells of each part, and of the checks the first that did not pass: memory
+/// and training are made in round 0 only.
 void add_measured(CellRecord& record, const std::vector<RoundRecord>& rounds,
                   double usual_calibration) {
   for (const RoundRecord& round : rounds) {
     const Measured& measured = round.measured;
     if (record.memory.empty()) record.memory = measured.memory;
     if (record.device_memory.empty()) record.device_memory = measured.device_memory;
-    if (!record.check) record.check = measured.check;
+    const bool passed = !record.check || record.check->verdict == "ok";
+    if (measured.check && passed && (!record.check || measured.check->verdict != "ok")) {
+      record.check = measured.check;
+    }
     if (!record.training) record.training = measured.training;
     if (measured.chosen) record.chosen = measured.chosen;
     const Json* const python = find_value(measured.further, "python");

@@ -113,6 +113,27 @@ TEST_CASE("an option on the axis is part of a training's label", "[verdict]") {
   CHECK(verdict.answers[0].accuracies[0].label == "latte, latents_per_head=32");
 }
 
+TEST_CASE("an error of the check alone is told from others by the stored check", "[verdict]") {
+  std::vector<result::CellRecord> cells;
+  for (const char* label : {"softmax", "latte", "linear"}) {
+    for (const int length : {256, 512}) {
+      test::CellBuilder cell(label);
+      cell.named(label + std::to_string(length)).length(length).took(1).rounds({1, 1, 1});
+      if (length == 512 && cell.label != "softmax") {
+        cell.untimed().ended(result::Status::error, "whatever it says");
+      }
+      if (length == 512 && cell.label == "latte") cell.check = result::Check{"unchecked", "", {}};
+      cells.push_back(cell);
+    }
+  }
+  const auto verdict = verdict::verdict_of(test::result_of(cells));
+  std::string text = verdict::text_of(verdict, 300);
+  CHECK(text.find("latte faster than exact attention: cannot tell at 512: the output of latte "
+                  "could not be checked\n") != std::string::npos);
+  CHECK(text.find("linear faster than exact attention: cannot tell at 512: linear was ended by an "
+                  "error\n") != std::string::npos);
+}
+
 TEST_CASE("a decoding's length is said to be that of its context", "[verdict]") {
   std::vector<result::CellRecord> cells;
   for (const char* label : {"softmax", "latte"}) {

@@ -155,7 +155,7 @@ TEST_CASE("nothing is held against the next best where a competitor is missing",
   REQUIRE(answer.fastest.size() == 3);
   CHECK(answer.fastest[1].labels.empty());
   CHECK(answer.fastest[1].missing.below ==
-        std::vector<attnbench::result::Missing>{{"flash", status}});
+        std::vector<attnbench::result::Missing>{{"flash", status, false}});
   // Flash at 256 takes 1 ms, linear at 512 takes 4: what is missing may be the faster one.
   REQUIRE(answer.crossings.size() == 1);
   const Crossover& crossover = answer.crossings[0];
@@ -248,10 +248,45 @@ TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
   CHECK(judge({"", {one}}).answers[0].most_accurate == std::vector<std::string>{"softmax"});
   one.accuracies[0].high = 0.985;
   CHECK(judge({"", {one}}).answers[0].most_accurate.size() == 2);
-  one.untrained = {{"latte", Status::timeout}};
+  one.untrained = {{"latte", Status::timeout, false}};
   const Verdict lacking = judge({"", {one}});
   CHECK(lacking.answers[0].most_accurate.empty());
   CHECK(says(text_of(lacking, 100), "cannot tell: latte was ended by the time limit"));
+}
+
+TEST_CASE("a label that holds a comma is in quotes wherever a sentence names it", "[verdict]") {
+  const auto with = [](double length, Time time) { return timed("latte, scan", length, time); };
+  Question one = quadratic_and_linear();
+  for (const double length : {256.0, 512.0, 1024.0}) one.cells.push_back(with(length, ms(2)));
+  for (Cell& cell : one.cells) cell.workspace_bytes = 1024;
+  one.cells.push_back(timed("softmax, naive", 512, ms(9), true));
+  one.cells.back().status = Status::disturbed;
+  const Verdict verdict = judge({"", {one}});
+  const std::string text = text_of(verdict, 400);
+  CHECK(says(text, "cannot tell at 512: \"softmax, naive\" was disturbed"));
+  CHECK(says(text, "\"latte, scan\" at 1024"));
+  CHECK(says(text, "\"latte, scan\" (latte, scan/fused) faster than"));
+  CHECK(says(text, "\"latte, scan\" 1.00 KiB"));
+  CHECK(says(text, "1 disturbed: \"softmax, naive\" (forward)"));
+  CHECK(says(verdict.sentence, "\"latte, scan\" (latte, scan/fused) has the fastest"));
+}
+
+TEST_CASE("mechanisms of which the same is unknown share a line", "[verdict]") {
+  Question one = quadratic_and_linear();
+  for (const double length : {256.0, 512.0, 1024.0}) {
+    one.cells.push_back(timed("window", length, ms(3)));
+    one.cells.push_back(timed("latte", length, ms(5)));
+    one.cells.push_back(timed("naive", length, ms(9), true));
+    one.cells.back().status = Status::crashed;
+  }
+  cell_of(one, "latte", 512).status = Status::disturbed;
+  const std::string text = text_of(judge({"", {one}}), 400);
+  CHECK(says(text,
+             "    linear and window faster than exact attention: cannot tell at 256, 512 and "
+             "1024: naive was ended by a crash\n"));
+  CHECK(says(text,
+             "    latte faster than exact attention: cannot tell at 256 and 1024: naive was "
+             "ended by a crash; cannot tell at 512: latte was disturbed\n"));
 }
 
 TEST_CASE("nothing to say makes no verdict", "[verdict]") {

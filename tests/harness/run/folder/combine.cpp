@@ -156,6 +156,17 @@ TEST_CASE("a wrong cell has no time, and says why in the words of its round", "[
   CHECK(record.primary.empty());
 }
 
+TEST_CASE("of the checks the first that did not pass speaks for a cell", "[result]") {
+  Rounds rounds{a_round(0, 0.01), failed_round(1, Status::error, "cannot be checked: too small")};
+  rounds[0].measured.check = result::Check{"ok", "", {}};
+  rounds[1].measured.check = result::Check{"unchecked", "cannot be checked: too small", {}};
+  const CellRecord record = combined(rounds);
+  CHECK(record.check->verdict == "unchecked");
+  CHECK(result::is_unchecked(record));
+  rounds[1] = failed_round(1, Status::error, "no device");
+  CHECK_FALSE(result::is_unchecked(combined(rounds)));
+}
+
 TEST_CASE("without rounds the plan speaks", "[result]") {
   run::Forecast refused = combined_forecast();
   refused.supported = false;
