@@ -71,6 +71,14 @@ double Scatter::factor(std::size_t count) const {
   return std::exp(student_t(freedom_) * error);
 }
 
+Spread Scatter::widened(Spread spread, std::size_t count) const {
+  if (spread.order || freedom_ == 0) return spread;
+  const double reach = factor(count);
+  spread.low = std::min(spread.low, spread.median / reach);
+  spread.high = std::max(spread.high, spread.median * reach);
+  return spread;
+}
+
 double growth_exponent(const std::vector<double>& x, const std::vector<double>& y) {
   if (x.size() != y.size() || x.size() < 2) {
     throw std::logic_error("a growth exponent needs two lists of one length, of at least two");

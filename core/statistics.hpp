@@ -47,6 +47,10 @@ class Scatter {
   /// by Student's t over logarithms; infinite where nothing was added.
   double factor(std::size_t count) const;
 
+  /// The spread of `count` values with a range widened, never narrowed, to that factor; as
+  /// it is where it is of order statistics, or nothing was added.
+  Spread widened(Spread spread, std::size_t count) const;
+
  private:
   double squares_ = 0;  ///< of what logarithms are off their list's mean
   double freedom_ = 0;

@@ -61,6 +61,35 @@ struct Rounds {
   }
 };
 
+/// How rounds of one kind of call scatter, over all cells of a result. Three rounds of one cell lie
+/// close together by chance: their own range would call two runs of one program different.
+struct Scatters {
+  std::map<std::string, measure::Scatter> seconds;
+  std::map<std::string, measure::Scatter> calibrated;
+
+  explicit Scatters(const result::Result& result) {
+    for (const CellRecord& cell : result.cells) {
+      for (const auto& [what, timing] : cell.timing) {
+        const Rounds rounds(timing);
+        seconds[what].add(rounds.seconds);
+        calibrated[what].add(rounds.calibrated);
+      }
+    }
+  }
+};
+
+Spread widened(const std::vector<double>& values, const measure::Scatter& scatter) {
+  return scatter.widened(measure::spread_of(values), values.size());
+}
+
+/// What a pair is judged by, beside its own times.
+struct MeasuredApart {
+  Scatters base;
+  Scatters changed;
+  bool same_machine = false;
+  double margin = 0;
+};
+
 /// The bounds that two intervals leave for a ratio.
 struct Ratio {
   double low = 0;
@@ -72,15 +101,14 @@ struct Ratio {
   Verdict verdict(double margin) const { return verdict_of(low, high, 1 + margin); }
 };
 
-void judge(Pair& pair, const Rounds& base, const Rounds& changed, bool same_machine,
-           double margin) {
-  const Ratio raw(*pair.base, *pair.changed);
-  pair.verdict = raw.verdict(margin);
+void judge(Pair& pair, const Rounds& base, const Rounds& changed, const Ratio& raw,
+           const MeasuredApart& sides) {
+  pair.verdict = raw.verdict(sides.margin);
   if (!base.calibrated.empty() && !changed.calibrated.empty()) {
-    const Spread before = measure::spread_of(base.calibrated);
-    const Spread after = measure::spread_of(changed.calibrated);
+    const Spread before = widened(base.calibrated, sides.base.calibrated.at(pair.what));
+    const Spread after = widened(changed.calibrated, sides.changed.calibrated.at(pair.what));
     pair.calibrated_ratio = after.median / before.median;
-    const Verdict calibrated = Ratio(before, after).verdict(margin);
+    const Verdict calibrated = Ratio(before, after).verdict(sides.margin);
     const bool moved = pair.verdict == Verdict::slow || pair.verdict == Verdict::fast;
     // A change of the machine's speed moves the raw times only; a change of the code moves both.
     if (moved && calibrated != pair.verdict) {
@@ -93,7 +121,7 @@ void judge(Pair& pair, const Rounds& base, const Rounds& changed, bool same_mach
   if (pair.verdict == Verdict::unclear && pair.reason.empty()) {
     pair.reason = raw.disjoint() ? "the difference is within the margin" : "the intervals overlap";
   }
-  if (!same_machine) {
+  if (!sides.same_machine) {
     pair.verdict = Verdict::unclear;
     pair.reason = "not known to be one machine";
   } else if (std::min(pair.base_rounds, pair.changed_rounds) < enough_rounds) {
@@ -103,8 +131,8 @@ void judge(Pair& pair, const Rounds& base, const Rounds& changed, bool same_mach
   }
 }
 
-void measure_pair(Pair& pair, const Timing& base, const Timing& changed, bool same_machine,
-                  double margin) {
+void measure_pair(Pair& pair, const Timing& base, const Timing& changed,
+                  const MeasuredApart& sides) {
   const Rounds before(base);
   const Rounds after(changed);
   pair.left_out = before.disturbed + after.disturbed;
@@ -118,17 +146,18 @@ void measure_pair(Pair& pair, const Timing& base, const Timing& changed, bool sa
   pair.changed_rounds = after.seconds.size();
   pair.base = measure::spread_of(before.seconds);
   pair.changed = measure::spread_of(after.seconds);
-  const Ratio ratio(*pair.base, *pair.changed);
+  pair.disjoint = Ratio(*pair.base, *pair.changed).disjoint();
+  const Ratio ratio(widened(before.seconds, sides.base.seconds.at(pair.what)),
+                    widened(after.seconds, sides.changed.seconds.at(pair.what)));
   pair.ratio = pair.changed->median / pair.base->median;
   pair.ratio_low = ratio.low;
   pair.ratio_high = ratio.high;
-  pair.disjoint = ratio.disjoint();
-  judge(pair, before, after, same_machine, margin);
+  judge(pair, before, after, ratio, sides);
 }
 
 /// The pairs of one cell: one per timing of either side, or one that says why there is none.
 std::vector<Pair> pairs_of(const CellRecord& base, const CellRecord& changed,
-                           const std::string& name, bool same_machine, double margin) {
+                           const std::string& name, const MeasuredApart& sides) {
   Pair blank;
   blank.id = base.id;
   blank.name = name;
@@ -147,7 +176,7 @@ std::vector<Pair> pairs_of(const CellRecord& base, const CellRecord& changed,
     const Timing* const before = result::timing_of(base, what);
     const Timing* const after = result::timing_of(changed, what);
     if (before != nullptr && after != nullptr) {
-      measure_pair(pair, *before, *after, same_machine, margin);
+      measure_pair(pair, *before, *after, sides);
       if (!result::is_ok(base) || !result::is_ok(changed)) {
         pair.verdict = Verdict::unclear;
         pair.reason = ended;
@@ -236,6 +265,7 @@ Comparison compare(const result::Result& base, const result::Result& changed, do
                          : "Base: " + before_basis + ". New: " + after_basis + ".";
   const Cells before(base);
   const Cells after(changed);
+  const MeasuredApart sides{Scatters(base), Scatters(changed), comparison.same_machine, margin};
   for (const std::string& id : before.order) {
     const std::string& name = before.names.at(id);
     const auto found = after.by_id.find(id);
@@ -247,8 +277,7 @@ Comparison compare(const result::Result& base, const result::Result& changed, do
       comparison.pairs.push_back(std::move(pair));
       continue;
     }
-    for (Pair& pair :
-         pairs_of(*before.by_id.at(id), *found->second, name, comparison.same_machine, margin)) {
+    for (Pair& pair : pairs_of(*before.by_id.at(id), *found->second, name, sides)) {
       comparison.pairs.push_back(std::move(pair));
     }
   }

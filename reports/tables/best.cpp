@@ -65,12 +65,10 @@ Ranked ranked_times(const Panel& panel) {
     const std::size_t rounds = counted_rounds(cell).size();
     if (rounds < 2) return std::nullopt;
     const Timing& timing = *timing_of(cell);
-    measure::Estimate time{timing.median_seconds, timing.low_seconds, timing.high_seconds};
-    if (timing.interval == "order") return time;
-    const double factor = scatter.factor(rounds);
-    time.low = std::min(time.low, time.median / factor);
-    time.high = std::max(time.high, time.median * factor);
-    return time;
+    const measure::Spread time = scatter.widened({timing.median_seconds, timing.low_seconds,
+                                                  timing.high_seconds, timing.interval == "order"},
+                                                 rounds);
+    return measure::Estimate{time.median, time.low, time.high};
   };
 }
 

@@ -171,8 +171,9 @@ TEST_CASE("new refuses what the compiler takes for a keyword or a macro", "[prog
   std::string text;
   for (const std::string& word : candidates) text += "namespace here { int " + word + "(); }\n";
   write_file(folder / "attention/mechanisms/words.cpp", text);
-  const Finished told = shell(command.substr(0, command.find(' ')) + " -std=c++20 -fsyntax-only " +
-                              "-fmax-errors=0 -w " + std::string(folder / "attention/mechanisms/words.cpp"));
+  const Finished told =
+      shell(command.substr(0, command.find(' ')) + " -std=c++20 -fsyntax-only " +
+            "-fmax-errors=0 -w " + std::string(folder / "attention/mechanisms/words.cpp"));
   const std::regex place("words\\.cpp:([0-9]+):[0-9]+: error");
   for (std::sregex_iterator at(told.err.begin(), told.err.end(), place), end; at != end; ++at) {
     refused.insert(candidates.at(std::stoul((*at)[1]) - 1));
@@ -197,9 +198,9 @@ TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all"
   pretend_sources(folder.path());
   REQUIRE(call("new my_mix", {}, folder.path()).exit_code == 0);
   for (const std::string kind : {"/attention/mechanisms/", "/attention/reference/"}) {
-    const Finished finished = shell(
-        command_for(kind + "window.cpp", folder.path().string() + kind + "my_mix.cpp") +
-        " -fsyntax-only");
+    const Finished finished =
+        shell(command_for(kind + "window.cpp", folder.path().string() + kind + "my_mix.cpp") +
+              " -fsyntax-only");
     INFO(finished.out << finished.err);
     CHECK(finished.exit_code == 0);
   }

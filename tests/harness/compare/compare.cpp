@@ -43,8 +43,10 @@ TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]
   const auto pair = only_pair(steady, slower);
   CHECK(pair.verdict == Verdict::slow);
   CHECK(pair.ratio == Approx(1.10));
-  CHECK(pair.ratio_low == Approx(1.09 / 1.01));
-  CHECK(pair.ratio_high == Approx(1.12 / 0.99));
+  // Three rounds: wider than what their ranges leave.
+  CHECK(pair.ratio_low < 1.09 / 1.01);
+  CHECK(pair.ratio_low > 1.03);
+  CHECK(pair.ratio_high > 1.12 / 0.99);
   CHECK(pair.calibrated_ratio == Approx(1.10));
   CHECK(pair.disjoint);
   CHECK(pair.what == "forward");
@@ -59,11 +61,12 @@ TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]
 
 TEST_CASE("narrow intervals around 1 are SAME; wide ones, and within the margin, UNCLEAR",
           "[compare]") {
-  CHECK(verdict_of(steady, timed_result({1.0, 1.0, 1.01})) == Verdict::same);
+  const Result exact = timed_result({1.000, 1.001, 0.999});
+  CHECK(verdict_of(exact, timed_result({1.000, 1.001, 1.002})) == Verdict::same);
   CHECK(verdict_of(timed_result({1.00, 1.10, 0.90}), timed_result({1.0, 1.1, 0.95})) ==
         Verdict::unclear);
   const auto within =
-      only_pair(timed_result({1.000, 1.001, 1.002}), timed_result({1.020, 1.021, 1.050}));
+      only_pair(timed_result({1.000, 1.001, 1.002}), timed_result({1.027, 1.028, 1.029}));
   CHECK(within.verdict == Verdict::unclear);
   CHECK(within.disjoint);
   CHECK_THAT(within.reason, Catch::Contains("margin"));
@@ -73,6 +76,27 @@ TEST_CASE("narrow intervals around 1 are SAME; wide ones, and within the margin,
   CHECK(crawling.calibrated_ratio == Approx(1.0));
   CHECK_THAT(crawling.reason, Catch::Contains("calibrated"));
   CHECK(verdict_of(steady, timed_result({2.0, 2.0})) == Verdict::unclear);  // too few rounds
+}
+
+TEST_CASE("three rounds that agree by chance are judged by the scatter of all cells", "[compare]") {
+  // One cell's rounds lie within 1 % while those of the others scatter by 20 %, as does each run.
+  const auto beside_others = [](const std::vector<double>& rounds) {
+    std::vector<result::CellRecord> cells{test::CellBuilder("latte").length(1024).rounds(rounds)};
+    for (const int length : {2048, 4096, 8192}) {
+      cells.push_back(test::CellBuilder("latte").length(length).rounds({1.0, 1.2, 0.8}));
+    }
+    Result made = steady;
+    made.cells = test::result_of(cells).cells;
+    return made;
+  };
+  const auto verdict_beside = [&](const std::vector<double>& base, const std::vector<double>& now) {
+    return compare::compare(beside_others(base), beside_others(now)).pairs.at(0).verdict;
+  };
+  CHECK(verdict_beside({1.00, 1.01, 0.99}, {1.10, 1.12, 1.09}) == Verdict::unclear);
+  CHECK(verdict_beside({1.00, 1.01, 0.99}, {1.90, 1.91, 1.89}) == Verdict::slow);
+  // Six and more have order statistics of their own.
+  CHECK(verdict_beside({1.00, 1.01, 0.99, 1.00, 1.01, 0.99}, {1.1, 1.11, 1.09, 1.1, 1.11, 1.09}) ==
+        Verdict::slow);
 }
 
 TEST_CASE("other machines and devices allow no verdict", "[compare]") {
