@@ -57,7 +57,7 @@ double student_t(double freedom) {
 }
 
 void Scatter::add(const std::vector<double>& values) {
-  if (values.size() < 2) return;
+  if (values.size() < 2 || *std::min_element(values.begin(), values.end()) <= 0) return;
   double sum = 0;
   for (const double value : values) sum += std::log(value);
   const double count = static_cast<double>(values.size());

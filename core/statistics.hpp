@@ -40,7 +40,7 @@ double student_t(double freedom);
 /// rounds of several cells. Three values say little of it, those of many cells much.
 class Scatter {
  public:
-  /// Positive values; a list of fewer than two says nothing.
+  /// A list of fewer than two, or in which not all are positive, says nothing.
   void add(const std::vector<double>& values);
 
   /// The factor on both sides within which the geometric mean of `count` values is known at 95 %,

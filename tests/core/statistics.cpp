@@ -92,13 +92,18 @@ TEST_CASE("a scatter is shared by lists of any level", "[statistics]") {
   Scatter scatter;
   CHECK(std::isinf(scatter.factor(3)));
   scatter.add({5});
+  scatter.add({5, 0});
   CHECK(std::isinf(scatter.factor(3)));
+  CHECK(scatter.widened({2, 1, 3, false}, 2).high == 3);
   // Logarithms off by -0.1, 0 and 0.1: a variance of 0.01 with two degrees of freedom each.
   const double step = std::exp(0.1);
   scatter.add({1 / step, 1, step});
   CHECK(scatter.factor(3) == Approx(std::exp(student_t(2) * 0.1 / std::sqrt(3.0))));
   scatter.add({700 / step, 700, 700 * step});
   CHECK(scatter.factor(4) == Approx(std::exp(student_t(4) * 0.1 / 2)));
+  CHECK(scatter.widened({1, 0.99, 2, false}, 4).low == Approx(1 / scatter.factor(4)));
+  CHECK(scatter.widened({1, 0.99, 2, false}, 4).high == 2);
+  CHECK(scatter.widened({1, 0.99, 1.01, true}, 4).low == 0.99);
 }
 
 TEST_CASE("growth exponent finds the power", "[statistics]") {
