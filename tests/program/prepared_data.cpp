@@ -104,6 +104,8 @@ TEST_CASE("data that cannot be prepared are refused with the remedy, and no file
            {"lra.pathfinder --from " + other, "notes.md"},
            {"lra.listops --set depth=1", "widen the lengths"},
            {"lra.listops --seed 3", "data_seed"},
+           {"lra.listops --raw", "nothing is read: no --raw"},
+           {"lra.retrieval --raw --from " + other, "notes.md"},
            {"lra.listop", "lra.listops"},
            {"mqar --from " + other, "lra.listops"}}) {
     const Finished bad = call("data " + line + " --out " + out);

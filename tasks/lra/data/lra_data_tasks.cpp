@@ -76,19 +76,24 @@ DataTask listops_task() {
   task.wants_from = [](const std::string& source) -> std::string {
     return source == "published" ? release : "";
   };
-  task.open = [](const Options& settings, const fs::path& from,
+  const auto opening = [](bool raw) {
+    return [raw](const Options& settings, const fs::path& from,
                  const ProgressCall& progress) -> std::unique_ptr<RowSource> {
-    expect_source(*find_data_task("lra.listops"), settings, from);
-    if (settings.text("source") == "published") return read_listops(from, progress);
-    ListOpsRules chosen;
-    chosen.length_minimum = whole(settings, "length_minimum");
-    chosen.length_maximum = whole(settings, "length_maximum");
-    chosen.depth = whole(settings, "depth");
-    chosen.arguments = whole(settings, "arguments");
-    chosen.rows = counts_of(settings);
-    chosen.seed = seed_of(settings);
-    return std::make_unique<ListOpsGenerator>(chosen);
+      expect_source(*find_data_task("lra.listops"), settings, from);
+      if (settings.text("source") == "published") return read_listops(from, progress, raw);
+      if (raw) throw UsageError("lra.listops: source is generated, and nothing is read: no --raw");
+      ListOpsRules chosen;
+      chosen.length_minimum = whole(settings, "length_minimum");
+      chosen.length_maximum = whole(settings, "length_maximum");
+      chosen.depth = whole(settings, "depth");
+      chosen.arguments = whole(settings, "arguments");
+      chosen.rows = counts_of(settings);
+      chosen.seed = seed_of(settings);
+      return std::make_unique<ListOpsGenerator>(chosen);
+    };
   };
+  task.open = opening(false);
+  task.open_raw = opening(true);
   return task;
 }
 
@@ -133,10 +138,14 @@ DataTask retrieval_task() {
                                    "bytes of each text that the prepared data keep", 1, 10'000)};
   task.decisive = [](const Options&) -> Names { return {"text_bytes"}; };
   task.wants_from = [](const std::string&) { return release; };
-  task.open = [](const Options& settings, const fs::path& from, const ProgressCall& progress) {
-    expect_source(*find_data_task("lra.retrieval"), settings, from);
-    return read_retrieval(from, whole(settings, "text_bytes"), progress);
+  const auto opening = [](bool raw) {
+    return [raw](const Options& settings, const fs::path& from, const ProgressCall& progress) {
+      expect_source(*find_data_task("lra.retrieval"), settings, from);
+      return read_retrieval(from, whole(settings, "text_bytes"), progress, raw);
+    };
   };
+  task.open = opening(false);
+  task.open_raw = opening(true);
   return task;
 }
 

@@ -41,8 +41,11 @@ class TableSource : public RowSource {
   }
 
  protected:
-  TableSource(const fs::path& from, TableNames names, Description description)
-      : from_(from), names_(std::move(names)), description_(std::move(description)) {}
+  TableSource(const fs::path& from, TableNames names, Description description, bool raw)
+      : from_(from),
+        names_(std::move(names)),
+        description_(std::move(description)),
+        content_(raw ? Content::raw : Content::unpacked) {}
 
   virtual void parse(std::string_view line, Row& row) = 0;
 
@@ -54,7 +57,7 @@ class TableSource : public RowSource {
     };
     std::map<std::string, std::map<std::size_t, Table>> folders;  // folder → split → table
     std::vector<std::string> others;
-    Input input(from_, progress);
+    Input input(from_, progress, Links::followed, content_);
     while (input.next()) {
       const auto [folder, file] = parted(input.name());
       const auto split = std::find(names_.of_split.begin(), names_.of_split.end(), file);
@@ -64,11 +67,13 @@ class TableSource : public RowSource {
       }
       Table& table = folders[folder][static_cast<std::size_t>(split - names_.of_split.begin())];
       ContentHash hash;
+      TextCheck text;
       Lines lines(input);
       std::string_view line;
       while (lines.next(line)) {
         hash.add(line);
         hash.add("\n");
+        text.add(line);
         if (lines.number() == 1 && !names_.header.empty()) {
           if (line != names_.header) {
             throw UsageError(lines.at("the first line is \"" + result::quotable(line, 60) +
@@ -79,6 +84,9 @@ class TableSource : public RowSource {
         }
         ++table.lines;
         table.bytes += line.size();
+      }
+      if (content_ != Content::raw && !text.fault().empty()) {
+        throw UsageError(input.at(text.fault() + ": give the table, or pass --raw to take bytes"));
       }
       table.hash = hash.text();
     }
@@ -135,7 +143,7 @@ class TableSource : public RowSource {
 
   void restart() {
     lines_.reset();
-    input_.emplace(from_);
+    input_.emplace(from_, ProgressCall{}, Links::followed, content_);
     next_ = 0;
   }
 
@@ -162,6 +170,7 @@ class TableSource : public RowSource {
   fs::path from_;
   TableNames names_;
   Description description_;
+  Content content_;
   std::string folder_;
   std::uint64_t rows_ = 0, bytes_ = 0;
   std::optional<Input> input_;
@@ -173,10 +182,10 @@ class TableSource : public RowSource {
 
 class ListOpsTables final : public TableSource {
  public:
-  ListOpsTables(const fs::path& from, const ProgressCall& progress)
+  ListOpsTables(const fs::path& from, const ProgressCall& progress, bool raw)
       : TableSource(from,
                     {{"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"}, "Source\tTarget"},
-                    described()) {
+                    described(), raw) {
     scan(progress);
   }
 
@@ -211,11 +220,11 @@ class ListOpsTables final : public TableSource {
 
 class RetrievalTables final : public TableSource {
  public:
-  RetrievalTables(const fs::path& from, int keep, const ProgressCall& progress)
+  RetrievalTables(const fs::path& from, int keep, const ProgressCall& progress, bool raw)
       : TableSource(
             from,
             {{"new_aan_pairs.train.tsv", "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"}, ""},
-            described(keep)),
+            described(keep), raw),
         keep_(static_cast<std::size_t>(keep)) {
     scan(progress);
   }
@@ -261,13 +270,14 @@ void append_bytes(std::string_view text, std::vector<std::uint16_t>& tokens) {
   }
 }
 
-std::unique_ptr<RowSource> read_listops(const fs::path& from, const ProgressCall& progress) {
-  return std::make_unique<ListOpsTables>(from, progress);
+std::unique_ptr<RowSource> read_listops(const fs::path& from, const ProgressCall& progress,
+                                        bool raw) {
+  return std::make_unique<ListOpsTables>(from, progress, raw);
 }
 
 std::unique_ptr<RowSource> read_retrieval(const fs::path& from, int keep,
-                                          const ProgressCall& progress) {
-  return std::make_unique<RetrievalTables>(from, keep, progress);
+                                          const ProgressCall& progress, bool raw) {
+  return std::make_unique<RetrievalTables>(from, keep, progress, raw);
 }
 
 }  // namespace attnbench::tasks::lra

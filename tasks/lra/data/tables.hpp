@@ -18,15 +18,15 @@ using namespace prepared;
 ///
 /// Both throw UsageError "FROM, member NAME, line N: …": a split that is missing, another number of
 /// columns, a label that is not a number, out of range or not the value, no tokens, unbalanced
-/// brackets.
+/// brackets; a table that is no text, unless `raw`.
 std::unique_ptr<RowSource> read_listops(const std::filesystem::path& from,
-                                        const ProgressCall& progress = {});
+                                        const ProgressCall& progress = {}, bool raw = false);
 
 /// new_aan_pairs.{train,eval,test}.tsv: no header, no quotes; label (0, 1, 0.0 or 1.0), two ids,
 /// two texts. Ids of tokens are byte + 1, 0 is padding. `keep`: bytes of a text that are kept, 1 to
 /// 10,000 (the original keeps 10,000, then cuts at its length).
 std::unique_ptr<RowSource> read_retrieval(const std::filesystem::path& from, int keep = 4096,
-                                          const ProgressCall& progress = {});
+                                          const ProgressCall& progress = {}, bool raw = false);
 
 /// Bytes as ids of tokens, byte + 1.
 void append_bytes(std::string_view text, std::vector<std::uint16_t>& tokens);

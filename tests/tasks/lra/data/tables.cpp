@@ -177,3 +177,19 @@ TEST_CASE("bad pairs are refused with their line", "[lra][tables]") {
   CHECK(says(refused_pairs("yes\tA\tB\tx\ty\n"), {"label is \"yes\""}));
   CHECK(says(refused_pairs("1\tA\tB\tx\ty\n1\tA\tB\t\ty\n"), {"line 2", "no bytes"}));
 }
+
+TEST_CASE("tables whose bytes are no text are taken where --raw says so alone", "[lra][tables]") {
+  const std::string odd = "1\tA\tB\t" + std::string(20, '\1') + "\ty\n";
+  CHECK(says(refused_pairs(odd), {"new_aan_pairs.train.tsv", "% of its bytes", "--raw"}));
+  CHECK(says(refused_train(header + std::string(20, '\1')),
+             {"basic_train.tsv", "% of its bytes", "--raw"}));
+  const TemporaryFolder folder;
+  auto files = retrieval_files();
+  files["new_aan_pairs.train.tsv"] = odd;
+  write_files(folder.path(), files);
+  const auto source = read_retrieval(folder.path(), 4096, {}, true);
+  REQUIRE(source->rows() == 3);
+  std::set<std::string> texts;
+  for (const Row& row : rows_of(*source)) texts.insert(text_of(row.tokens));
+  CHECK(texts.count(std::string(20, '\1')) == 1);
+}
