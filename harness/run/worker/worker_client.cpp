@@ -33,8 +33,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double start_limit_seconds = 120;
-/// From one plugin to the next: the worker gives up on each of them itself before that.
-constexpr double step_limit_seconds = 30;
 constexpr double tick_seconds = 0.1;
 /// A worker takes less to load OpenBLAS's buffers, the last that it loads.
 constexpr double stuck_seconds = 3;
@@ -263,9 +261,10 @@ void WorkerClient::note_start(const std::optional<Json>& message) {
     loading_ = message->value("plugin", "");
     step_begin_ = Clock::now();
   }
-  if (steps_ > 0 && since(step_begin_) > step_limit_seconds) {
-    throw WorkerSilent("no answer within " + std::to_string(static_cast<int>(step_limit_seconds)) +
-                       " s" + while_loading());
+  if (steps_ > 0 && since(step_begin_) > options_.step_limit_seconds) {
+    throw WorkerSilent("no answer within " +
+                       std::to_string(static_cast<int>(options_.step_limit_seconds)) + " s" +
+                       while_loading());
   }
 }
 

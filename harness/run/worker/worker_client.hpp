@@ -27,6 +27,9 @@ struct WorkerOptions {
   bool keep_blas_core = false;  ///< leave OPENBLAS_CORETYPE in its environment
   std::string blas_core;        ///< OPENBLAS_CORETYPE in its place; empty = none
   Waiting waiting = Waiting::active;
+  /// From one plugin to the next, while it starts: the worker gives up on each of them itself
+  /// before that.
+  double step_limit_seconds = 30;
   std::filesystem::path log;      ///< of its standard outputs; empty = a file without a name
   std::filesystem::path program;  ///< empty = attnbench-worker beside the running program
 };

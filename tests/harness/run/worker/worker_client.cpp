@@ -99,6 +99,11 @@ TEST_CASE("a worker that does not start names the plugin that it was at", "[work
   dies.options.plugins = {"a.so"};
   CHECK_THROWS_WITH(WorkerClient(dies.options).start(),
                     Contains("signal 9 (SIGKILL), while it loaded the plugin a.so"));
+  FakeWorker hangs(loading + "sleep 600\n");
+  hangs.options.plugins = {"a.so"};
+  hangs.options.step_limit_seconds = 1;
+  CHECK_THROWS_WITH(WorkerClient(hangs.options).start(),
+                    Contains("no answer within 1 s, while it loaded the plugin a.so"));
   FakeWorker talks("read -r line <&8; while echo '{\"type\":\"heartbeat\"}' >&8; do :; done\n");
   CHECK_THROWS_WITH(WorkerClient(talks.options).start(),
                     Contains("one message after another and no answer to \"hello\""));
