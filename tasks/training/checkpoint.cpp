@@ -117,6 +117,10 @@ std::string difference(const Json& there, const Json& here, const std::string& n
   }
   if (name == "binary") return "the worker or a plugin was built anew since it was written";
   const auto said = [](const Json& value) { return value.is_null() ? "unknown" : value.dump(); };
+  if (name == "data") {
+    return "it learned from data with the content hash " + said(there) + ", and those here have " +
+           said(here);
+  }
   return name + " is " + said(there) + " there and " + said(here) + " here";
 }
 

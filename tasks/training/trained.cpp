@@ -79,6 +79,7 @@ TrainedModel trained_model(const TrainingTask& task, const Registry& registry, c
       untrained_model(registry, cell, forecast, task.model_options(cell.settings, *data), run_seed);
   Json identity = model_identity(task, cell, forecast, *trained.model);
   identity["binary"] = binary;
+  identity["data"] = data->content_hash();
   try {
     const Checkpoint checkpoint = read_checkpoint(file, identity);
     set_weights(saved_weights(checkpoint), *trained.model);

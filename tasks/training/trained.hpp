@@ -30,8 +30,8 @@ struct TrainedModel {
 /// The model of the cell with the weights that its training scores or, where it was broken off, the
 /// last that it saved. `folder` is that of the cell's checkpoints, `binary` the fingerprint of this
 /// worker and its plugins.
-/// Throws UsageError, naming the file, where there is no checkpoint, or none of this cell and
-/// binary; UnsupportedError where the cell cannot run.
+/// Throws UsageError, naming the file, where there is no checkpoint, or none of this cell, binary
+/// and prepared data; UnsupportedError where the cell cannot run.
 TrainedModel trained_model(const TrainingTask& task, const Registry& registry, const Cell& cell,
                            const std::filesystem::path& folder, const std::string& binary,
                            std::uint64_t run_seed);

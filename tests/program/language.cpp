@@ -71,6 +71,17 @@ TEST_CASE("a text is prepared, and a language model of it has bits per byte, gen
   CHECK(own > 0);
   CHECK(own < 5);  // 11 letters take fewer than 3.5 bits each without any context
   CHECK(std::stod(done_well(generate + "--raw --score " + (folder / "random").string()).out) > 8);
+
+  // Another text that has the same name.
+  const std::string others = folder / "others", renewed = folder / "renewed";
+  std::filesystem::create_directories(renewed);
+  write_file(renewed + "/mat.txt", text.substr(1, 8000));
+  done_well("data lm --from " + renewed + "/mat.txt --out " + others);
+  const Finished other =
+      call("generate " + trained + " --data " + others + " --cell latte --score " + file);
+  CHECK(other.exit_code == 2);
+  CHECK(other.out.empty());
+  CHECK_THAT(other.err, Contains("learned from data with the content hash"));
 }
 
 TEST_CASE("texts that cannot be prepared are refused, cells without one are skipped", "[lm]") {
