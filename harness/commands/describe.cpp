@@ -5,6 +5,7 @@
 
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/commands/terminal.hpp"
@@ -156,6 +157,18 @@ void print_preset(const std::string& name, const suite::Preset& preset) {
   throw UsageFailure("nothing is called \"" + name + "\"; " + suite::suggestion(name, known));
 }
 
+/// What the mechanism's plugin says where it cannot be used. Throws UsageFailure where it is none:
+/// nothing is known of it but its name.
+std::string require_known(const suite::Catalogue& catalogue, const suite::MechanismSpec& one) {
+  for (const suite::PluginSpec& plugin : catalogue.plugins) {
+    if (plugin.path != one.origin || plugin.status == "ok") continue;
+    const std::string reason = result::bounded_message(plugin.reason);
+    if (plugin.status == "unavailable") return reason;
+    throw UsageFailure(one.name + " " + plugin.status + ": " + reason);
+  }
+  return {};
+}
+
 int describe(DescribeArguments& arguments) {
   arguments.name = mechanism_named(arguments.name, arguments.plugins);
   const std::string& name = arguments.name;
@@ -165,6 +178,7 @@ int describe(DescribeArguments& arguments) {
     std::cout << json.dump(2) << "\n";
   };
   if (const auto named = catalogue.find(name)) {
+    const std::string unavailable = require_known(catalogue, *named->mechanism);
     show(*named->mechanism, [&] {
       if (const suite::AliasSpec* const alias = named->alias) {
         std::cout << name << " stands for " << named->mechanism->name << "/"
@@ -172,7 +186,10 @@ int describe(DescribeArguments& arguments) {
                   << (alias->options.empty() ? "" : " with " + to_json(alias->options).dump())
                   << "\n\n";
       }
-      print_mechanism(*named->mechanism);
+      suite::MechanismSpec printed = *named->mechanism;
+      if (!unavailable.empty()) printed.roles_unknown.clear();  // it is the same reason
+      print_mechanism(printed);
+      if (!unavailable.empty()) std::cout << "\n  unavailable: " << unavailable << "\n";
     });
   } else if (const suite::TaskSpec* const task = catalogue.task(name)) {
     show(*task, [&] { print_task(*task); });
@@ -197,7 +214,11 @@ void add_describe(CommandLine& line) {
   command.footer(
       "Examples:\n"
       "  attnbench describe latte\n"
-      "  attnbench describe kernel");
+      "  attnbench describe kernel\n"
+      "  attnbench describe python:near.py:Near\n"
+      "\n"
+      "Exit codes: 0 described, also what cannot be used here, with the reason; 2 no such name, or\n"
+      "one that could not be registered.");
   command.runs([arguments] { return describe(*arguments); });
 }
 

@@ -223,3 +223,25 @@ class Scaled(torch.nn.Module):
     CHECK(cell.contains("training"));
   }
 }
+
+TEST_CASE("describe refuses what could not be registered, and shows what is not to be had here",
+          "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  bench.write("words.py", R"(number = 3
+
+def needs(query, key, value, causal):
+    return value
+needs.unavailable = lambda: "needs a card of 2030"
+)");
+  const Finished number = bench.run("describe python:words.py:number");
+  INFO(number.out << number.err);
+  CHECK(number.exit_code == 2);
+  CHECK(number.out.empty());
+  CHECK_THAT(number.err, Contains("words.py:1: number is int, which cannot be called"));
+  const Finished needs = bench.run("describe python:words.py:needs");
+  INFO(needs.out << needs.err);
+  CHECK(needs.exit_code == 0);
+  CHECK_THAT(needs.out, Contains("unavailable: words.py:") && Contains("needs a card of 2030"));
+  CHECK(bench.run("describe latte --plugin python:words.py:number").exit_code == 0);
+}
