@@ -77,16 +77,17 @@ Json row_of(const CellRecord& cell, const std::string& name, const TimingRound& 
 /// "kernel/latte, scan".
 std::string family_of(const CellRecord& cell) { return cell.task_name() + "/" + cell.label; }
 
-/// Keys whose value is not the same in all of `all`.
+/// Keys whose value is not the same in all of `all`, of which there is one.
 std::set<std::string> varying_in(const std::vector<const Values*>& all) {
   std::set<std::string> keys;
+  const Values& first = *all.front();
   for (const Values* values : all) {
-    for (const auto& entry : *values) {
-      const bool same = std::all_of(all.begin(), all.end(), [&](const Values* other) {
-        const Json* const found = find_value(*other, entry.first);
-        return found != nullptr && *found == entry.second;
-      });
-      if (!same) keys.insert(entry.first);
+    for (const auto& [key, value] : *values) {
+      const Json* const found = find_value(first, key);
+      if (found == nullptr || *found != value) keys.insert(key);
+    }
+    for (const auto& [key, value] : first) {
+      if (find_value(*values, key) == nullptr) keys.insert(key);
     }
   }
   return keys;

@@ -161,17 +161,20 @@ std::string shared_settings(const result::Panel& panel) {
       {"scope", "scope "},
       {"dtype", ""},
       {"device", ""}};
-  std::string text = constant_tokens(panel);
-  for (const auto& [field, prefix] : named) {
-    std::set<std::string> values;
-    for (const result::Placed& placed : panel.cells) {
-      values.insert(provenance_row(*placed.cell)[field].get<std::string>());
+  std::vector<std::set<std::string>> values(named.size());
+  for (const result::Placed& placed : panel.cells) {
+    const Json row = provenance_row(*placed.cell);
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      values[i].insert(row.at(named[i].first).get<std::string>());
     }
-    values.erase(missing);  // softmax has no latents; those that do may still share theirs
-    if (values.size() != 1) continue;
+  }
+  std::string text = constant_tokens(panel);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    values[i].erase(missing);  // softmax has no latents; those that do may still share theirs
+    if (values[i].size() != 1) continue;
     if (!text.empty()) text += ", ";
-    text += prefix;
-    text += *values.begin();
+    text += named[i].second;
+    text += *values[i].begin();
   }
   return text;
 }

@@ -45,17 +45,48 @@ std::size_t spread_of(const Cells& cells, const std::string& key) {
   return most;
 }
 
-/// Whether `key` follows from the label and `known`: key_length from length, head_dim from width.
-bool determined(const Cells& cells, const std::string& key, const std::vector<std::string>& known) {
-  std::map<std::string, std::string> seen;
-  for (const CellRecord* cell : cells) {
-    std::string place = cell->label;
-    for (const std::string& other : known) place += '\n' + text_of(value_of(*cell, other));
-    const std::string value = text_of(value_of(*cell, key));
-    if (seen.emplace(place, value).first->second != value) return false;
+/// Cells by what they are alike in: the label, and the keys by which they have been split. Each cell
+/// has its group's number, so that a key costs one pass however many went before.
+class Groups {
+ public:
+  explicit Groups(const Cells& cells) : cells_(cells), of_(cells.size()) {
+    regroup([](const CellRecord& cell) { return cell.label; });
   }
-  return true;
-}
+
+  void split(const std::string& key) {
+    regroup([&](const CellRecord& cell) { return text_of(value_of(cell, key)); });
+  }
+
+  /// Whether `key` follows from the group: key_length from length, head_dim from width.
+  bool determine(const std::string& key) const {
+    std::vector<std::optional<std::string>> seen(count_);
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      std::string value = text_of(value_of(*cells_[i], key));
+      std::optional<std::string>& first = seen[of_[i]];
+      if (!first) {
+        first = std::move(value);
+      } else if (*first != value) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  template <class Text>
+  void regroup(const Text& text) {
+    std::map<std::pair<std::size_t, std::string>, std::size_t> numbers;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      const auto place = std::pair(of_[i], text(*cells_[i]));
+      of_[i] = numbers.emplace(place, numbers.size()).first->second;
+    }
+    count_ = numbers.size();
+  }
+
+  const Cells& cells_;
+  std::vector<std::size_t> of_;
+  std::size_t count_ = 0;
+};
 
 /// The declared axis if it varies; else what varies most; else the declared one, a single point.
 /// Never one over which trainings are selected, nor one of several numbers at once (a window).
@@ -108,13 +139,16 @@ std::string choose_axis(const Cells& cells, const std::string& declared) {
   return only_states_compare(cells, axis) ? state_bytes : axis;
 }
 
-/// Keys of `part` that still vary once label, axis and the ones chosen before are fixed.
-std::vector<std::string> remaining(const Cells& cells, Part part, std::vector<std::string> known) {
-  const std::size_t before = known.size();
+/// Keys of `part` that still vary once the groups and the ones chosen before are fixed. Splits the
+/// groups by them.
+std::vector<std::string> remaining(const Cells& cells, Part part, Groups& groups) {
+  std::vector<std::string> found;
   for (const std::string& key : keys_of(cells, part)) {
-    if (!determined(cells, key, known)) known.push_back(key);
+    if (groups.determine(key)) continue;
+    groups.split(key);
+    found.push_back(key);
   }
-  return {known.begin() + static_cast<long>(before), known.end()};
+  return found;
 }
 
 std::string series_of(const CellRecord& cell, const std::vector<std::string>& options) {
@@ -128,11 +162,10 @@ std::string series_of(const CellRecord& cell, const std::vector<std::string>& op
 void add_panels(std::vector<Panel>& all, const Cells& cells, const std::string& task_label,
                 const std::string& declared_axis) {
   const std::string axis = choose_axis(cells, declared_axis);
-  const std::vector<std::string> known{axis};
-  const std::vector<std::string> facets = remaining(cells, &CellRecord::settings, known);
-  std::vector<std::string> fixed = known;
-  fixed.insert(fixed.end(), facets.begin(), facets.end());
-  const std::vector<std::string> options = remaining(cells, &CellRecord::options, fixed);
+  Groups groups(cells);
+  groups.split(axis);
+  const std::vector<std::string> facets = remaining(cells, &CellRecord::settings, groups);
+  const std::vector<std::string> options = remaining(cells, &CellRecord::options, groups);
   std::map<std::string, std::size_t> place;
   for (const CellRecord* cell : cells) {
     Panel panel;
