@@ -179,10 +179,9 @@ LengthTiming PairwiseTiming::time_pair(std::int64_t length, const Contender& mec
   timing.exact = fastest->cell;
   timing.exact.implementation = fastest->forecast.implementation;
   const auto check_calls = [&](call::TimedCall& one, const std::string& name) {
-    const CheckSection found =
-        one.timed_check(context_.seed(), context_.round(), timed_check_seconds);
-    if (found.ok() || !timing.wrong.empty()) return;
-    timing.wrong = name + " at length " + std::to_string(length) + ": " + found.reason;
+    CheckSection found = one.timed_check(context_.seed(), context_.round(), timed_check_seconds);
+    found.reason = name + " at length " + std::to_string(length) + ": " + found.reason;
+    timing.timed_check = worse_of(timing.timed_check, found);
   };
   check_calls(*timed_call, mechanism.cell.mechanism + "/" + timing.implementation);
   check_calls(*best, timing.against());
@@ -190,14 +189,18 @@ LengthTiming PairwiseTiming::time_pair(std::int64_t length, const Contender& mec
 }
 
 CheckSection PairwiseTiming::timed_check() const {
-  CheckSection section;
+  CheckSection worst;
   std::size_t lengths = 0;
   for (const auto& [length, timing] : timings_) {
     if (timing.trial.faster == Faster::untried) continue;
     ++lengths;
-    if (!timing.wrong.empty() && section.ok()) section.mark_wrong(timing.wrong);
+    worst = worse_of(worst, timing.timed_check);
   }
+  CheckSection section;
   section.lengths = lengths;
+  if (worst.ok()) return section;
+  section.verdict = worst.verdict;
+  section.reason = worst.reason;
   return section;
 }
 

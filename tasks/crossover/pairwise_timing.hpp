@@ -18,8 +18,8 @@ struct LengthTiming {
   std::string implementation;  ///< of the mechanism
   Cell exact;                  ///< the fastest exact form, its implementation resolved
   std::string reason;          ///< where untried
-  /// Why a timed call of either side was wrong; empty if none was.
-  std::string wrong;
+  /// The graver of the checks of both sides' timed calls; its reason names side and length.
+  CheckSection timed_check;
 
   /// As the record has it.
   result::ComparedLength section() const;

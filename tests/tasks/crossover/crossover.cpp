@@ -1,5 +1,6 @@
 #include "core/result/crossover.hpp"
 
+#include <random>
 #include <set>
 
 #include "tests/support/catch.hpp"
@@ -20,16 +21,16 @@ Settings small_search(const Settings& more = {}) {
 }
 
 /// Like run_cell, with enough pairs for a decision.
-Ran run_search(const tasks::Cell& cell, int round = 0) {
+Ran run_search(const tasks::Cell& cell, int round = 0, const Registry& known = registry()) {
   worker::install_counting_allocator();
   const tasks::Task& task = tasks::find_task("crossover");
   Ran ran;
-  ran.forecast = task.forecast(registry(), cell);
+  ran.forecast = task.forecast(known, cell);
   worker::RunSettings settings = test::quick_settings(round);
   settings.rule.max_samples = 9;
   settings.rule.max_seconds = 0.02;
-  worker::ChildContext context(settings, registry(), {});
-  const auto work = task.make(registry(), cell);
+  worker::ChildContext context(settings, known, {});
+  const auto work = task.make(known, cell);
   work->prepare(context);
   if (round == 0) ran.check = work->check(context);
   ran.sections = work->run(context);
@@ -114,6 +115,32 @@ TEST_CASE("limits of memory and time end a search, with the reason", "[crossover
   const Json hasty = run_search(cell({{"round_seconds", 1e-6}}), 1).sections["crossover"];
   CHECK(hasty["lengths"].size() == 1);
   CHECK_THAT(hasty["stopped"].get<std::string>(), Catch::Contains("round_seconds"));
+}
+
+TEST_CASE("a search whose output cannot be checked is unchecked, not wrong", "[crossover]") {
+  // A definition that says something else each time excuses any output.
+  Registry known = Registry::with_builtins();
+  Entry entry = known.entry("softmax");
+  entry.name = "drawn";
+  entry.aliases.clear();
+  entry.implementations.resize(1);
+  known.add(entry, [random = std::mt19937_64(3)](
+                       const Options&, const Problem& problem, const auto&,
+                       const std::vector<reference::RowIndex>& rows) mutable {
+    std::normal_distribution<double> normal;
+    std::vector<double> out(rows.size() * static_cast<std::size_t>(problem.value_dim));
+    for (double& one : out) one = normal(random);
+    return out;
+  });
+  const Ran ran = run_search(
+      make_cell("crossover", "drawn", "auto", small_search({{"against", s("softmax/composite")}})),
+      0, known);
+  CHECK(ran.check["verdict"] == "unchecked");
+  const Json& timed = ran.sections["timed_check"];
+  INFO(timed.dump());
+  CHECK(timed["verdict"] == "unchecked");
+  CHECK_THAT(timed["reason"].get<std::string>(),
+             Catch::Contains("drawn/composite at length 32: in a timed call cannot be checked"));
 }
 
 TEST_CASE("invalid settings are refused before anything runs", "[crossover]") {
