@@ -105,7 +105,7 @@ void Registry::add(Entry entry, reference::Reference reference) {
         std::any_of(taken.begin(), taken.end(), [&](const Alias& a) { return a.name == names[i]; });
     if (alias_taken || entries_.count(names[i]) != 0 ||
         std::count(names.begin(), names.end(), names[i]) > 1) {
-      throw PluginError("the name " + names[i] + " is taken");
+      throw NameTaken("the name " + names[i] + " is taken");
     }
   }
   const std::string name = entry.name;
@@ -121,7 +121,7 @@ void Registry::add_implementation(const std::string& mechanism, Implementation i
   }
   require_complete(mechanism, implementation);
   if (found->second.find_implementation(implementation.name) != nullptr) {
-    throw PluginError("the name " + mechanism + "/" + implementation.name + " is taken");
+    throw NameTaken("the name " + mechanism + "/" + implementation.name + " is taken");
   }
   found->second.implementations.push_back(std::move(implementation));
 }

@@ -30,7 +30,7 @@ class Registry {
  public:
   static Registry with_builtins();
 
-  /// Throws PluginError if a name is taken or malformed, or the entry lacks `composite`.
+  /// Throws NameTaken, and PluginError if a name is malformed or the entry lacks `composite`.
   void add(Entry entry, reference::Reference reference);
   /// Adds an implementation to a registered mechanism. Throws PluginError likewise.
   void add_implementation(const std::string& mechanism, Implementation implementation);

@@ -31,4 +31,10 @@ class PluginError : public Error {
   using Error::Error;
 };
 
+/// The name of a mechanism, an implementation or a task is there already.
+class NameTaken : public PluginError {
+ public:
+  using PluginError::PluginError;
+};
+
 }  // namespace attnbench

@@ -50,7 +50,7 @@ void TaskTable::add(std::shared_ptr<const Task> task) {
   const auto place = std::find_if(tasks_.begin(), tasks_.end(),
                                   [&](const auto& one) { return one->name() >= name; });
   if (place != tasks_.end() && (*place)->name() == name) {
-    throw PluginError("the name " + name + " of a task is taken");
+    throw NameTaken("the name " + name + " of a task is taken");
   }
   tasks_.insert(place, std::move(task));
 }

@@ -170,7 +170,7 @@ class TaskTable {
  public:
   static TaskTable with_builtins();
 
-  /// Throws PluginError where the name is taken or malformed, the default of a setting has another
+  /// Throws NameTaken, and PluginError where the name is malformed, the default of a setting has another
   /// type, or no figure is named.
   void add(std::shared_ptr<const Task> task);
   /// Throws UsageError naming the closest one.

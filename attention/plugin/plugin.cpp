@@ -75,18 +75,19 @@ void PluginLibrary::refuse_without(const std::string& symbol) const {
 }
 
 void PluginLibrary::guarded(const std::function<void()>& registration) const {
-  std::string cause;
+  const auto complaint = [this](const std::string& cause) {
+    return "plugin " + path_ + " failed while registering: " + cause + "; nothing was registered";
+  };
   const FloatingPointGuard kept;
   try {
     registration();
-    return;
+  } catch (const NameTaken& error) {
+    throw NameTaken(complaint(error.what()));
   } catch (const std::exception& error) {
-    cause = error.what();
+    throw PluginError(complaint(error.what()));
   } catch (...) {
-    cause = "an exception that is not a std::exception";
+    throw PluginError(complaint("an exception that is not a std::exception"));
   }
-  throw PluginError("plugin " + path_ + " failed while registering: " + cause +
-                    "; nothing was registered");
 }
 
 bool PluginLibrary::register_into(Registry& registry) const {

@@ -64,33 +64,39 @@ void add_plugin(const run::PluginName& plugin, Loaded& loaded) {
 }
 
 /// How adding the plugin in a child ended.
-Outcome try_plugin(const run::PluginName& plugin, const Loaded& loaded, double limit_seconds) {
+struct Trial {
+  Outcome outcome;
+  bool clash = false;  ///< a name of it is taken
+};
+
+Trial try_plugin(const run::PluginName& plugin, const Loaded& loaded, double limit_seconds) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
-  return run_child(
+  Trial trial;
+  trial.outcome = run_child(
       setup,
-      [&](run::Channel&) {
+      [&](run::Channel& channel) {
         Loaded copy = loaded;
-        add_plugin(plugin, copy);
+        try {
+          add_plugin(plugin, copy);
+        } catch (const NameTaken&) {
+          channel.send({{"type", "clash"}});
+          throw;
+        }
         catalogue(copy);  // calls all that it declares
       },
-      [](const Json&) {});
-}
-
-/// What Registry and TaskTable say of a name that is there already.
-bool is_clash(const std::string& reason) {
-  const std::size_t name = reason.find("the name ");
-  return name != std::string::npos && reason.find(" is taken", name) != std::string::npos;
+      [&](const Json& message) { trial.clash = protocol::type_of(message) == "clash"; });
+  return trial;
 }
 
 suite::PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
   const run::PluginName plugin(path);
-  const Outcome trial = try_plugin(plugin, loaded, limit_seconds);
+  const auto [trial, clash] = try_plugin(plugin, loaded, limit_seconds);
   if (trial.status == result::Status::crashed || trial.status == result::Status::timeout) {
     return {path, "crashed", "while it was loaded: " + trial.reason};
   }
   if (trial.status != result::Status::ok) {
-    return {path, is_clash(trial.reason) ? "clash" : "refused", trial.reason};
+    return {path, clash ? "clash" : "refused", trial.reason};
   }
   try {
     add_plugin(plugin, loaded);

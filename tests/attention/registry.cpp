@@ -93,6 +93,7 @@ TEST_CASE("registry: taken, malformed and incomplete names are refused and chang
   auto registry = Registry::with_builtins();
   const auto before = registry.mechanisms();
   CHECK_THROWS_WITH(registry.add(scripted("softmax"), nothing()), "the name softmax is taken");
+  CHECK_THROWS_AS(registry.add(scripted("softmax"), nothing()), NameTaken);
   CHECK_THROWS_AS(registry.add(scripted("Soft-max"), nothing()), PluginError);
   CHECK_THROWS_AS(registry.add(scripted("twin"), {}), PluginError);
   auto headless = scripted("twin");
@@ -108,6 +109,7 @@ TEST_CASE("registry: an implementation may be added, but not under a taken name"
   Implementation extra = registry.entry("softmax").implementations[0];
   CHECK_THROWS_WITH(registry.add_implementation("softmax", extra),
                     "the name softmax/composite is taken");
+  CHECK_THROWS_AS(registry.add_implementation("softmax", extra), NameTaken);
   extra.name = "other";
   registry.add_implementation("softmax", extra);
   CHECK(registry.entry("softmax").find_implementation("other") != nullptr);

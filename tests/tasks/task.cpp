@@ -71,6 +71,7 @@ TEST_CASE("a task table takes further tasks, in copies, and refuses invalid ones
   CHECK(before.all().size() == count);
   for (const char* name : {"kernel", "a.first"}) {
     CHECK_THROWS_WITH(table.add(std::make_shared<Named>(name)), Catch::Contains("is taken"));
+    CHECK_THROWS_AS(table.add(std::make_shared<Named>(name)), NameTaken);
   }
   for (const char* name : {"", "Two Words", ".a", "a.", "9"}) {
     CHECK_THROWS_AS(table.add(std::make_shared<Named>(name)), PluginError);

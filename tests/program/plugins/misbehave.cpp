@@ -184,6 +184,8 @@ void add_misbehave(Registry& registry) {
   if (on_load == "fast_math") feenableexcept(FE_DIVBYZERO | FE_INVALID);
   if (on_load == "segfault") crash();
   if (on_load == "throw") throw std::runtime_error("I was told to throw");
+  if (on_load == "words") throw std::runtime_error("the name softmax is taken");
+  if (on_load == "hang") hang();
   Entry entry;
   entry.name = on_load == "clash" ? "softmax" : "misbehave";
   entry.title = "hands back its values, unless told otherwise";
