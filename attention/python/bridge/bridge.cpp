@@ -206,7 +206,9 @@ class MadeInPython final : public Instance {
   }
 
   void draw(std::uint64_t seed) override {
+    const Surroundings before(true);
     guarded([&] { made_.attr("draw")(seed); });
+    before.restore();
   }
 
   /// Seconds of a call like this one's of a function that does nothing.
