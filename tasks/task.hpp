@@ -170,8 +170,8 @@ class TaskTable {
  public:
   static TaskTable with_builtins();
 
-  /// Throws NameTaken, and PluginError where the name is malformed, the default of a setting has another
-  /// type, or no figure is named.
+  /// Throws NameTaken, and PluginError where the name is malformed, the default of a setting has
+  /// another type, or no figure is named.
   void add(std::shared_ptr<const Task> task);
   /// Throws UsageError naming the closest one.
   const Task& find(const std::string& name) const;

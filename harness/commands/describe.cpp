@@ -217,8 +217,8 @@ void add_describe(CommandLine& line) {
       "  attnbench describe kernel\n"
       "  attnbench describe python:near.py:Near\n"
       "\n"
-      "Exit codes: 0 described, also what cannot be used here, with the reason; 2 no such name, or\n"
-      "one that could not be registered.");
+      "Exit codes: 0 described, also what cannot be used here, with the reason; 2 no such\n"
+      "name, or one that could not be registered.");
   command.runs([arguments] { return describe(*arguments); });
 }
 

@@ -45,8 +45,8 @@ std::size_t spread_of(const Cells& cells, const std::string& key) {
   return most;
 }
 
-/// Cells by what they are alike in: the label, and the keys by which they have been split. Each cell
-/// has its group's number, so that a key costs one pass however many went before.
+/// Cells by what they are alike in: the label, and the keys by which they have been split. Each
+/// cell has its group's number, so that a key costs one pass however many went before.
 class Groups {
  public:
   explicit Groups(const Cells& cells) : cells_(cells), of_(cells.size()) {

@@ -19,9 +19,7 @@ class PythonFiles {
   void write(const std::string& name, const std::string& text) {
     test::write_file(folder_ / name, text);
   }
-  std::string word(const std::string& of) const {
-    return "python:" + (folder_ / of).string();
-  }
+  std::string word(const std::string& of) const { return "python:" + (folder_ / of).string(); }
   /// How `body` ended, and what it sent; nothing where there is no Python.
   std::optional<worker::Outcome> in_child(const worker::Child::Body& body) {
     if (!std::filesystem::exists(test::build_folder() + "/lib/libattnbench-python.so")) {

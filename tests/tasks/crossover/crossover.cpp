@@ -124,14 +124,14 @@ TEST_CASE("a search whose output cannot be checked is unchecked, not wrong", "[c
   entry.name = "drawn";
   entry.aliases.clear();
   entry.implementations.resize(1);
-  known.add(entry, [random = std::mt19937_64(3)](
-                       const Options&, const Problem& problem, const auto&,
-                       const std::vector<reference::RowIndex>& rows) mutable {
-    std::normal_distribution<double> normal;
-    std::vector<double> out(rows.size() * static_cast<std::size_t>(problem.value_dim));
-    for (double& one : out) one = normal(random);
-    return out;
-  });
+  known.add(entry,
+            [random = std::mt19937_64(3)](const Options&, const Problem& problem, const auto&,
+                                          const std::vector<reference::RowIndex>& rows) mutable {
+              std::normal_distribution<double> normal;
+              std::vector<double> out(rows.size() * static_cast<std::size_t>(problem.value_dim));
+              for (double& one : out) one = normal(random);
+              return out;
+            });
   const Ran ran = run_search(
       make_cell("crossover", "drawn", "auto", small_search({{"against", s("softmax/composite")}})),
       0, known);
