@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
@@ -203,6 +204,24 @@ Json parse_json(std::string_view text, const std::string& name, const std::strin
 
 Json parse_json_file(const fs::path& file, const std::string& expected, const JsonBounds& bounds) {
   return parse_json(read_file(file, expected), file.string(), expected, bounds);
+}
+
+std::string file_tail(const std::filesystem::path& file, std::size_t bytes) {
+  std::ifstream stream(file, std::ios::binary);
+  stream.seekg(0, std::ios::end);
+  const std::streamoff size = stream.tellg();
+  if (!stream || size <= 0) return {};
+  const std::streamoff from =
+      std::max<std::streamoff>(0, size - static_cast<std::streamoff>(bytes));
+  std::string text(static_cast<std::size_t>(size - from), '\0');
+  stream.seekg(from);
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (from > 0) {
+    const std::size_t end = text.find('\n');
+    if (end != std::string::npos && end + 1 < text.size()) text.erase(0, end + 1);
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
 }
 
 }  // namespace attnbench::result

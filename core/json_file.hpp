@@ -31,6 +31,9 @@ std::string read_file(const std::filesystem::path& file, const std::string& expe
 void expect_regular_file(const std::filesystem::path& file, const std::string& expected,
                          std::size_t most);
 
+/// The last whole lines of a file such as a log, at most `bytes`; empty if it cannot be read.
+std::string file_tail(const std::filesystem::path& file, std::size_t bytes);
+
 /// The value of `text`. Throws UsageFailure "NAME:LINE:COLUMN: …", which ends with `expected`: text
 /// that is not JSON, or is out of `bounds`. `first_line` is the number of the text's first line.
 Json parse_json(std::string_view text, const std::string& name, const std::string& expected,

@@ -14,7 +14,6 @@
 #include "harness/gate/device_code.hpp"
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/plan/planning.hpp"
-#include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {
 namespace {

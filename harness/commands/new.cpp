@@ -13,7 +13,7 @@
 #include "core/text/printable.hpp"
 #include "harness/commands/command.hpp"
 #include "harness/run/plan/planning.hpp"
-#include "harness/run/worker/worker_client.hpp"
+#include "harness/run/folder/fingerprint.hpp"
 
 namespace attnbench::commands {
 

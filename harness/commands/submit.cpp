@@ -18,7 +18,6 @@
 #include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/folder/run_folder.hpp"
 #include "harness/run/plan/planning.hpp"
-#include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::commands {
 namespace {

@@ -24,9 +24,9 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/torch.hpp"
+#include "core/json_file.hpp"
 #include "core/protocol.hpp"
 #include "core/text/format.hpp"
-#include "harness/run/folder/run_folder.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/worker/descendants.hpp"
 
@@ -228,7 +228,7 @@ void Child::end() {
 Outcome Child::outcome() {
   const bool out_of_memory = oom_kills() > oom_kills_before_;
   Outcome outcome =
-      outcome_of_death(wait_status_, out_of_memory, run::file_tail(setup_.log, log_tail_bytes));
+      outcome_of_death(wait_status_, out_of_memory, result::file_tail(setup_.log, log_tail_bytes));
   // A plugin that ignores malloc's failure crashes at the limit.
   const bool at_its_limit = setup_.limits_memory && peak_bytes_ > limit_bytes_ / 10 * 9;
   if (outcome.status == result::Status::crashed && at_its_limit) {

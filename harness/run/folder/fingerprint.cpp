@@ -15,12 +15,12 @@
 #include "core/protocol.hpp"
 #include "core/result/document.hpp"
 #include "harness/run/folder/python_word.hpp"
-#include "harness/run/worker/worker_client.hpp"
 
 namespace attnbench::run {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
 constexpr std::size_t most_files = 256;
 
@@ -130,6 +130,10 @@ std::string git(const fs::path& where, const std::string& arguments) {
 }  // namespace
 
 ATTNBENCH_JSON_CODEC(Build) { JSON_MAYBE(plugins, worker); }
+
+std::filesystem::path program_folder() {
+  return fs::read_symlink("/proc/self/exe").parent_path();
+}
 
 std::string binary_fingerprint(const Build& build) {
   Memo memo;

@@ -28,6 +28,9 @@ struct Build {
 };
 ATTNBENCH_JSON(Build);
 
+/// The folder of the running program.
+std::filesystem::path program_folder();
+
 /// Of the worker, its library and the plugins, by content. A file with the size, time and inode
 /// that it had before is not read again. A missing file counts as empty.
 std::string binary_fingerprint(const Build& build);

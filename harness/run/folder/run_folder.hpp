@@ -29,7 +29,4 @@ RunFolder make_run_folder(const std::string& name, const std::filesystem::path& 
 /// The folder of an existing run. Throws UsageFailure if it has no journal.
 RunFolder find_run_folder(const std::filesystem::path& path);
 
-/// The last whole lines of a file such as a log, at most `bytes`; empty if it cannot be read.
-std::string file_tail(const std::filesystem::path& file, std::size_t bytes);
-
 }  // namespace attnbench::run

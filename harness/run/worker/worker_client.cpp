@@ -16,10 +16,11 @@
 #include <set>
 #include <thread>
 
+#include "core/json_file.hpp"
 #include "core/protocol.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/run/folder/run_folder.hpp"
+#include "harness/run/folder/fingerprint.hpp"
 #include "harness/run/plan/limits.hpp"
 #include "harness/run/supervise/signals.hpp"
 #include "harness/run/worker/descendants.hpp"
@@ -112,10 +113,6 @@ std::filesystem::path temporary_folder() {
 }
 
 }  // namespace
-
-std::filesystem::path program_folder() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path();
-}
 
 WorkerClient::WorkerClient(WorkerOptions options) : options_(std::move(options)) {
   if (options_.program.empty()) options_.program = program_folder() / "attnbench-worker";
@@ -317,6 +314,6 @@ std::string WorkerClient::bury() {
   return "the worker ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
-std::string WorkerClient::log_tail() const { return file_tail(options_.log, 2000); }
+std::string WorkerClient::log_tail() const { return result::file_tail(options_.log, 2000); }
 
 }  // namespace attnbench::run

@@ -107,7 +107,4 @@ class WorkerClient {
   std::function<void()> tick_;
 };
 
-/// The folder of the running program.
-std::filesystem::path program_folder();
-
 }  // namespace attnbench::run
