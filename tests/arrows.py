@@ -19,20 +19,20 @@ MAY_INCLUDE = {
     "attention": {"attention", "core"},
     "tasks": {"tasks", "attention", "core"},
     # Published data, without tensors: the program itself prepares them.
-    "tasks/prepared": {"tasks/prepared", "core"},
-    "tasks/lm/data": {"tasks/lm/data", "tasks/prepared", "core"},
-    "tasks/lra/data": {"tasks/lra/data", "tasks/prepared", "core"},
+    "tasks/data": {"tasks/data", "core"},
+    "tasks/data/lm": {"tasks/data/lm", "tasks/data", "core"},
+    "tasks/data/lra": {"tasks/data/lra", "tasks/data", "core"},
     "harness": {"harness", "reports", "core"},
-    "harness/commands": {"harness", "reports", "core", "tasks/prepared", "tasks/lra/data"},
+    "harness/program/commands": {"harness", "reports", "core", "tasks/data", "tasks/data/lra"},
     "harness/worker": {"harness", "tasks", "attention", "core"},
     # What is measured of a card is measured by kernels of ours.
     "harness/measure": {"harness", "core", "attention/kernels/cuda"},
 }
 # Files written for users, who include attnbench's headers from anywhere.
-NOT_OURS = ("harness/templates/",)
+NOT_OURS = ("harness/program/templates/",)
 
 # Folders of tasks that the program itself links.
-WITHOUT_TENSORS = ("tasks/prepared/", "tasks/lm/data/", "tasks/lra/data/")
+WITHOUT_TENSORS = ("tasks/data/", "tasks/data/lm/", "tasks/data/lra/")
 
 SOURCES = {".cpp", ".hpp", ".cu", ".cuh", ".h", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -100,21 +100,21 @@ def check(root):
 def self_test():
     """Bad arrows must be seen and good ones accepted."""
     bad = [
-        ("core/a.hpp", "harness/suite/suite.hpp"),
+        ("core/a.hpp", "harness/program/suite/suite.hpp"),
         ("core/a.hpp", "attention/mechanism.hpp"),
         ("core/a.cpp", "torch/csrc/autograd/autograd.h"),
-        ("reports/a.cpp", "harness/run/plan/planning.hpp"),
+        ("reports/a.cpp", "harness/program/run/plan/planning.hpp"),
         ("attention/a.cpp", "tasks/task.hpp"),
         ("attention/a.hpp", "ATen/ATen.h"),
         ("attention/torch/torch.hpp", "torch/torch.h"),
         ("tasks/a.cpp", "harness/worker/child.hpp"),
         ("tasks/a.cpp", "cuda_runtime.h"),
-        ("harness/suite/a.cpp", "tasks/task.hpp"),
-        ("harness/suite/a.cpp", "tasks/prepared/cache.hpp"),
-        ("harness/commands/a.cpp", "tasks/task.hpp"),
-        ("tasks/lra/data/a.cpp", "tasks/task.hpp"),
-        ("tasks/lra/data/a.cpp", "torch/types.h"),
-        ("harness/suite/a.cpp", "attention/kernels/cuda/device.hpp"),
+        ("harness/program/suite/a.cpp", "tasks/task.hpp"),
+        ("harness/program/suite/a.cpp", "tasks/data/cache.hpp"),
+        ("harness/program/commands/a.cpp", "tasks/task.hpp"),
+        ("tasks/data/lra/a.cpp", "tasks/task.hpp"),
+        ("tasks/data/lra/a.cpp", "torch/types.h"),
+        ("harness/program/suite/a.cpp", "attention/kernels/cuda/device.hpp"),
         ("harness/measure/a.cpp", "attention/mechanism.hpp"),
         ("harness/measure/device_cuda.cpp", "cublas_v2.h"),
         ("harness/worker/a.cpp", "torch/csrc/jit/api/module.h"),
@@ -126,13 +126,13 @@ def self_test():
         ("attention/torch/torch.hpp", "ATen/ATen.h"),
         ("attention/kernels/cuda/a.cu", "cuda_runtime.h"),
         ("tasks/training/a.cpp", "torch/optim/adamw.h"),
-        ("harness/commands/a.cpp", "reports/report.hpp"),
-        ("harness/commands/a.cpp", "tasks/prepared/cache.hpp"),
-        ("tasks/lra/a.cpp", "tasks/prepared/cache.hpp"),
+        ("harness/program/commands/a.cpp", "reports/report.hpp"),
+        ("harness/program/commands/a.cpp", "tasks/data/cache.hpp"),
+        ("tasks/lra/a.cpp", "tasks/data/cache.hpp"),
         ("harness/worker/a.cpp", "tasks/task.hpp"),
         ("harness/measure/a.hpp", "attention/kernels/cuda/device.hpp"),
-        ("harness/main.cpp", "nlohmann/json.hpp"),
-        ("harness/main.cpp", "core.h"),
+        ("harness/program/main.cpp", "nlohmann/json.hpp"),
+        ("harness/program/main.cpp", "core.h"),
     ]
     wrong = [f"not seen: {path} includes {header}" for path, header in bad
              if not faults_of(path, f'#pragma once\n#include "{header}"\n')]

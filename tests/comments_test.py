@@ -20,7 +20,7 @@ COMMENTS = {".cpp": SLASHES, ".hpp": SLASHES, ".cu": SLASHES, ".cuh": SLASHES, "
 BARE = re.compile(r"(?<![\w…./*<>{}$-])[\w./-]+\.(?:cpp|hpp|cuh?|py|md)\b(?![./*]\w)")
 BUILT = {"build", "runs", ".git", ".venv", "__pycache__"}
 # The history tells of what is gone; templates are read where users put them.
-NOT_JUDGED = ("CHANGELOG.md", "harness/templates/", "tests/comments_test.py")
+NOT_JUDGED = ("CHANGELOG.md", "harness/program/templates/", "tests/comments_test.py")
 # Files of examples and of other programs. A word in capitals, as in NAME.cpp, stands for any.
 FOREIGN = {"near.py", "mine.py", "bad.py", "fla.py", "mine.json", "fading.cpp", "sdp_utils.cpp",
            "xnpy.hpp", "compare.py", "version.py", "listops.py", "pathfinder.py", "speed.yml"}

@@ -27,7 +27,7 @@ class Unbuilt(unittest.TestCase):
     def test_help_lists_all_commands(self):
         done = call("--help")
         self.assertEqual(done.returncode, 0)
-        for source in (ROOT / "harness/commands").glob("*.cpp"):
+        for source in (ROOT / "harness/program/commands").glob("*.cpp"):
             for name in re.findall(r'line\.add\("(\w+)"', source.read_text(encoding="utf-8")):
                 self.assertRegex(done.stdout, rf"(?m)^  {name} +[A-Z]")
         self.assertIn("Nothing is built yet", done.stderr)

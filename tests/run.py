@@ -34,7 +34,7 @@ SECONDS = ROOT / "tests/seconds.json"
 # "full" at night.
 TIERS = (
     (r"/full/", "full"),
-    (r"^tests/(program|fuzz|cluster|benchmarks|python)/", "default"),
+    (r"^tests/(end_to_end|fuzz|benchmarks|python)/", "default"),
     (r"^tests/attention/kernels/cuda/", "default"),
     (r"^tests/attention/(conformance|mechanisms)/", "default"),
     (r"^tests/tasks/(training|mqar|copy|mad|lra|lm|decode|kernel|crossover)/[^/]*$", "default"),

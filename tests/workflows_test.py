@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKFLOWS = ROOT / ".github/workflows"
-TEMPLATES = ROOT / "harness/templates/workflow"
+TEMPLATES = ROOT / "harness/program/templates/workflow"
 
 # Writes down how it was called; `ab` writes its Markdown and ends as the test says.
 STAND_IN = """#!/bin/sh

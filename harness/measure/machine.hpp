@@ -12,7 +12,7 @@ using result::Json;
 struct Neighbours;
 
 /// What the supervisor knows. The torch part (version, threads, allocator, blas: see
-/// harness/run/plan/blas_core.hpp) is the worker's.
+/// harness/program/run/plan/blas_core.hpp) is the worker's.
 result::MachineCard machine_card();
 
 /// As the kernel names it; empty where it does not.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attention/mechanism.hpp"
-#include "harness/apply/input_arrays.hpp"
+#include "core/arrays/input_arrays.hpp"
 
 namespace attnbench::worker {
 

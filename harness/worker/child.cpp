@@ -25,10 +25,10 @@
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/torch.hpp"
 #include "core/json_file.hpp"
+#include "core/process/descendants.hpp"
+#include "core/process/limits.hpp"
 #include "core/protocol.hpp"
 #include "core/text/format.hpp"
-#include "harness/run/plan/limits.hpp"
-#include "harness/run/worker/descendants.hpp"
 
 namespace attnbench::worker {
 namespace {

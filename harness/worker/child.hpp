@@ -16,7 +16,7 @@
 #include <functional>
 #include <optional>
 
-#include "harness/run/worker/channel.hpp"
+#include "core/process/channel.hpp"
 #include "harness/worker/status.hpp"
 
 namespace attnbench::worker {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "harness/run/worker/descendants.hpp"
+#include "core/process/descendants.hpp"
 #include "harness/worker/worker.hpp"
 
 namespace {

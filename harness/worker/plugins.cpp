@@ -4,8 +4,8 @@
 #include <set>
 
 #include "attention/python/python.hpp"
+#include "core/process/python_word.hpp"
 #include "core/protocol.hpp"
-#include "harness/run/folder/python_word.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/child.hpp"
 #include "tasks/plugin.hpp"

@@ -8,9 +8,9 @@
 #include "attention/python/bridge.hpp"
 #include "core/hash.hpp"
 #include "core/json_object.hpp"
+#include "core/process/fingerprint.hpp"
+#include "core/process/python_word.hpp"
 #include "core/protocol.hpp"
-#include "harness/run/folder/fingerprint.hpp"
-#include "harness/run/folder/python_word.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/child.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "attention/mechanism.hpp"
-#include "harness/apply/input_arrays.hpp"
+#include "core/arrays/input_arrays.hpp"
 
 namespace attnbench::worker {
 

@@ -7,9 +7,9 @@
 
 #include "attention/torch/torch.hpp"
 #include "core/errors.hpp"
-#include "harness/run/supervise/signals.hpp"
+#include "core/process/signals.hpp"
 #include "harness/worker/allocator.hpp"
-#include "tasks/prepared/wanted.hpp"
+#include "tasks/data/wanted.hpp"
 
 namespace attnbench::worker {
 namespace {

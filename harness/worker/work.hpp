@@ -7,8 +7,8 @@
 #include <string>
 
 #include "attention/registry.hpp"
+#include "core/process/channel.hpp"
 #include "core/protocol.hpp"
-#include "harness/run/worker/channel.hpp"
 #include "harness/worker/plugins.hpp"
 
 namespace attnbench::worker {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "harness/run/worker/channel.hpp"
+#include "core/process/channel.hpp"
 #include "harness/worker/child.hpp"
 #include "harness/worker/plugins.hpp"
 #include "harness/worker/work.hpp"

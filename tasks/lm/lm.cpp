@@ -3,9 +3,9 @@
 // skipped.
 #include <nlohmann/json.hpp>
 
+#include "tasks/data/data_task.hpp"
 #include "tasks/lm/latents.hpp"
 #include "tasks/lm/sequences.hpp"
-#include "tasks/prepared/data_task.hpp"
 #include "tasks/settings.hpp"
 #include "tasks/training/task.hpp"
 

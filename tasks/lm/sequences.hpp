@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tasks/lm/data/text.hpp"
+#include "tasks/data/lm/text.hpp"
 #include "tasks/training/data.hpp"
 
 namespace attnbench::tasks::lm {

@@ -1,7 +1,7 @@
 // The tasks of Long Range Arena (Tay et al. 2021): classification of long sequences. The data are
 // prepared by `attnbench data`; a cell whose data are not there is skipped.
+#include "tasks/data/data_task.hpp"
 #include "tasks/lra/prepared_rows.hpp"
-#include "tasks/prepared/data_task.hpp"
 #include "tasks/settings.hpp"
 #include "tasks/training/task.hpp"
 

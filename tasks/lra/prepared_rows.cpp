@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tasks/prepared/wanted.hpp"
+#include "tasks/data/wanted.hpp"
 
 namespace attnbench::tasks::lra {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "tasks/prepared/cache.hpp"
+#include "tasks/data/cache.hpp"
 #include "tasks/training/data.hpp"
 
 namespace attnbench::tasks::lra {

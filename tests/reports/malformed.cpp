@@ -2,7 +2,7 @@
 #include <map>
 
 #include "core/failure.hpp"
-#include "harness/compare/compare.hpp"
+#include "harness/program/compare/compare.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"

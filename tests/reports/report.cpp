@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "core/failure.hpp"
-#include "harness/compare/compare.hpp"
+#include "harness/program/compare/compare.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
 #include "tests/support/variable.hpp"

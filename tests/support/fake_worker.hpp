@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "harness/run/worker/worker_client.hpp"
+#include "harness/program/run/client/worker_client.hpp"
 #include "tests/support/files.hpp"
 
 namespace attnbench::test {

@@ -1,6 +1,6 @@
 // A mechanism that is slower by as much as one wants, for the study of what a verdict is worth
-// (harness/compare/README.md): `slowed` is `linear` in its kernel, which then takes `percent` % of
-// the tokens once more, so that the slowdown is work of the same kind and no sleep.
+// (harness/program/compare/README.md): `slowed` is `linear` in its kernel, which then takes
+// `percent` % of the tokens once more, so that the slowdown is work of the same kind and no sleep.
 #include "attention/plugin/plugin.hpp"
 
 namespace {

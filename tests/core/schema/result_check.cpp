@@ -5,7 +5,6 @@
 
 #include "core/failure.hpp"
 #include "core/result/document.hpp"
-#include "harness/run/folder/combine.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
 
@@ -121,22 +120,6 @@ TEST_CASE("the median of the samples that nobody disturbed is a median as well",
   CHECK_THAT(round_fault(record), Contains("not the median"));
   record[Json::json_pointer("/measured/timing/forward/preempted")] = {3, 4};
   CHECK(round_fault(record) == "");
-}
-
-TEST_CASE("sections that cannot be joined with the plan are found before they are kept",
-          "[schema]") {
-  const CellRecord planned = test::CellBuilder("a", "odd").ended(Status::skipped);
-  const auto fault = [&](const Json& record) -> std::string {
-    try {
-      return joined_fault(planned, record.get<RoundRecord>());
-    } catch (const SchemaError& error) {
-      return error.what();
-    }
-  };
-  CHECK(fault(timed()) == "");
-  CHECK(fault(with("/measured/training", Json::object())) != "");
-  CHECK(fault(with("/measured/crossover", Json::object())) != "");
-  CHECK(fault(with("/measured/chosen", Json::object())) == "");
 }
 
 TEST_CASE("other answers of a child have their forms", "[schema]") {

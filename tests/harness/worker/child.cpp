@@ -14,7 +14,7 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "core/errors.hpp"
-#include "harness/run/worker/descendants.hpp"
+#include "core/process/descendants.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

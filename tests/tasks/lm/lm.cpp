@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "tasks/data/wanted.hpp"
 #include "tasks/lm/sequences.hpp"
-#include "tasks/prepared/wanted.hpp"
 #include "tasks/training/task.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/variable.hpp"

@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "tasks/lm/data/text_source.hpp"
-#include "tasks/prepared/cache.hpp"
-#include "tasks/prepared/prepare.hpp"
-#include "tasks/prepared/wanted.hpp"
+#include "tasks/data/cache.hpp"
+#include "tasks/data/lm/text_source.hpp"
+#include "tasks/data/prepare.hpp"
+#include "tasks/data/wanted.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/variable.hpp"
 

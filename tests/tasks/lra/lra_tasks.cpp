@@ -1,8 +1,8 @@
 #include <cstdlib>
 
+#include "tasks/data/data_task.hpp"
+#include "tasks/data/prepare.hpp"
 #include "tasks/lra/prepared_rows.hpp"
-#include "tasks/prepared/data_task.hpp"
-#include "tasks/prepared/prepare.hpp"
 #include "tasks/training/task.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"

@@ -1,0 +1,217 @@
+// attnbench data TASK --out DIR: the examples of a task, for other programs; of Long Range Arena
+// and of language models, prepared for this one.
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "core/failure.hpp"
+#include "core/option_json.hpp"
+#include "core/protocol.hpp"
+#include "core/text/spelling.hpp"
+#include "harness/program/apply/out_folder.hpp"
+#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/prepared_data.hpp"
+#include "harness/program/commands/terminal.hpp"
+#include "harness/program/run/client/worker_client.hpp"
+#include "harness/program/run/plan/planning.hpp"
+#include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/values.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+struct DataArguments {
+  std::string task;
+  std::string out;
+  std::vector<std::string> set;
+  std::uint64_t seed = 0;
+  std::string from;
+  std::string data;
+  bool raw = false;
+  bool list = false;
+  int show = 0;
+  int threads = 0;
+  const Command* command = nullptr;
+};
+
+constexpr const char* data_explanation =
+    "Most tasks make their examples while they train; DIR then gets train.jsonl, validation.jsonl\n"
+    "and test.jsonl, an example a line: segment, number, tokens, and for each question its\n"
+    "position, the label expected there and the distance back to where the answer stands. They\n"
+    "are what `attnbench run` trains on with the same settings and seed.\n"
+    "\n"
+    "The tasks lm and lra.… train on prepared data: DIR gets one file that is mapped into memory.\n"
+    "What was interrupted continues where it stopped. Suites find it with --data DIR or\n"
+    "ATTNBENCH_DATA.\n"
+    "\n"
+    "Examples:\n"
+    "  attnbench data mqar --set length=128 --set pairs=8 --set train_examples=1000 --out data\n"
+    "  attnbench data lra.pathfinder --set side=32 --out data/pathfinder32 --show 24\n"
+    "  attnbench data lra.text --from aclImdb_v1.tar.gz --out data/text\n"
+    "  attnbench data lra.image --set source=fashion_mnist --out data/images\n"
+    "  attnbench data lm --from /usr/share/dictd/gcide.dict.dz --out data\n"
+    "  attnbench data --list --data data";
+
+const suite::TaskSpec& task_of(const suite::Catalogue& catalogue, const std::string& name) {
+  std::vector<std::string> with_data;
+  for (const suite::TaskSpec& task : catalogue.tasks) {
+    if (!task.data_settings.empty()) with_data.push_back(task.name);
+  }
+  for (const tasks::prepared::DataTask& task : tasks::prepared::data_tasks())
+    with_data.push_back(task.name);
+  const suite::TaskSpec* const found = catalogue.task(name);
+  if (found == nullptr) {
+    throw UsageFailure("there is no task \"" + name + "\"; " + suite::suggestion(name, with_data));
+  }
+  if (found->data_settings.empty()) {
+    throw UsageFailure("the task " + name + " learns from nothing; those with data are " +
+                       suite::listed(with_data));
+  }
+  return *found;
+}
+
+OptionValue value_of(const std::string& task, const std::vector<Option>& settings,
+                     const suite::SetFlag& flag) {
+  std::vector<std::string> known;
+  for (const Option& spec : settings) {
+    known.push_back(spec.name);
+    if (spec.name != flag.key) continue;
+    if (flag.values.size() != 1) throw UsageFailure(flag.place + "expected one value");
+    std::string complaint;
+    const auto typed = suite::typed_value(spec, flag.values.front(), complaint);
+    if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
+    if (spec.type == OptionType::integer && typed->is_string()) {
+      throw UsageFailure(flag.place + "expected a whole number");
+    }
+    return value_from(*typed, flag.key);
+  }
+  throw UsageFailure(flag.place + "the data of " + task + " have no setting \"" + flag.key +
+                     "\"; " + suite::suggestion(flag.key, known));
+}
+
+/// The settings that --set names, each in the type that it is declared with.
+OptionValues settings_of(const std::string& task, const std::vector<Option>& declared,
+                         const std::vector<std::string>& set) {
+  OptionValues settings;
+  for (const std::string& text : set) {
+    const suite::SetFlag flag = suite::parse_set_flag(text);
+    settings[flag.key] = value_of(task, declared, flag);
+  }
+  return settings;
+}
+
+int prepare_task(const DataArguments& arguments, const tasks::prepared::DataTask& task) {
+  if (arguments.command->given("--seed")) {
+    throw UsageFailure("--seed is for data that are made while a run trains; those of " +
+                       task.name + " are prepared once" +
+                       (task.setting("data_seed") ? ", by the setting data_seed" : ""));
+  }
+  if (arguments.raw && !task.open_raw) {
+    throw UsageFailure("--raw is for data that are texts; those of " + task.name + " are none");
+  }
+  OptionValues settings = settings_of(task.name, task.settings, arguments.set);
+  const Option* source = task.setting("source");
+  if (!arguments.from.empty() && source != nullptr && !settings.contains("source") &&
+      std::count(source->choices.begin(), source->choices.end(), "published") > 0) {
+    settings["source"] = std::string("published");
+  }
+  PrepareRequest request;
+  request.task = &task;
+  request.settings = Options::resolve(task.settings, settings);
+  request.from = arguments.from;
+  request.out = arguments.out;
+  request.raw = arguments.raw;
+  request.threads = arguments.threads > 0
+                        ? arguments.threads
+                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  request.show = arguments.show;
+  return prepare_data(request);
+}
+
+int write_data(const DataArguments& arguments) {
+  for (const char* flag : {"--from", "--show", "--threads", "--raw"}) {
+    if (!arguments.command->given(flag)) continue;
+    throw UsageFailure(std::string(flag) + " is for data that are prepared: those of " +
+                       tasks::prepared::data_task_names());
+  }
+  const suite::Catalogue catalogue = run::load_catalogue({});
+  const suite::TaskSpec& task = task_of(catalogue, arguments.task);
+  protocol::Data request;
+  request.task = arguments.task;
+  request.seed = arguments.seed;
+  request.settings = settings_of(task.name, task.data_settings, arguments.set);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(arguments.out, ignored) &&
+      std::filesystem::is_empty(arguments.out, ignored)) {
+    std::filesystem::remove(arguments.out, ignored);
+  }
+  apply::OutFolder out(arguments.out, apply::Replacing::never);
+  request.out = out.staging();
+  run::WorkerClient client({});
+  protocol::DataAnswer answer;
+  try {
+    answer = client.request(request).get<protocol::DataAnswer>();
+  } catch (const run::WorkerDied& died) {
+    throw Failure(ExitCode::cells, died.what());
+  } catch (const run::WorkerRefused& refused) {
+    throw UsageFailure(refused.what());
+  }
+  if (answer.status != result::Status::ok) throw UsageFailure(answer.reason);
+  out.publish();
+  std::vector<Row> rows;
+  for (const protocol::DataFile& file : answer.files) {
+    rows.push_back({arguments.out + "/" + file.file, std::to_string(file.examples), "examples"});
+  }
+  print_columns(std::cout, rows);
+  return static_cast<int>(ExitCode::done);
+}
+
+int run_data(const DataArguments& arguments) {
+  if (arguments.list) {
+    if (!arguments.task.empty()) throw UsageFailure("--list names no task: it shows all");
+    return list_prepared_data(arguments.data.empty() ? tasks::prepared::data_folder().string()
+                                                     : arguments.data);
+  }
+  if (arguments.command->given("--data")) {
+    throw UsageFailure("--data is where --list looks; what is prepared goes to --out");
+  }
+  if (arguments.task.empty()) {
+    throw UsageFailure("name a task, such as lra.pathfinder or mqar, or say --list");
+  }
+  if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the data");
+  const tasks::prepared::DataTask* prepared = tasks::prepared::find_data_task(arguments.task);
+  return prepared != nullptr ? prepare_task(arguments, *prepared) : write_data(arguments);
+}
+
+}  // namespace
+
+void add_data(CommandLine& line) {
+  auto arguments = std::make_shared<DataArguments>();
+  Command& command = line.add("data", "Write or prepare the examples that a task learns from");
+  arguments->command = &command;
+  command.footer(data_explanation);
+  command.option("task", arguments->task, "A task that learns, such as mqar, lm or lra.pathfinder");
+  command.option("--set", arguments->set, "SETTING=VALUE of the data (repeatable)").repeatable();
+  command.option("--seed", arguments->seed, "The run's seed").shows_default();
+  command.option("--from", arguments->from,
+                 "Published data, or a text, as they are had: an archive, a folder or a file (lm "
+                 "and lra.… only)");
+  command.flag("--raw", arguments->raw,
+               "Take what --from names as bytes, even an archive that is not unpacked here or what "
+               "is no text");
+  command.option("--out", arguments->out, "Folder for the data; new, or empty, for JSON Lines");
+  command
+      .option("--show", arguments->show,
+              "Rows to show: a sheet of images, or text (lm and lra.… only)")
+      .not_negative();
+  command
+      .option("--threads", arguments->threads,
+              "Threads that make rows, as many as cores unless said (lm and lra.… only)")
+      .within(1, 1024);
+  command.flag("--list", arguments->list, "What is prepared, and how to get what is missing");
+  command.option("--data", arguments->data, "Where --list looks, unless ATTNBENCH_DATA says it");
+  command.runs([arguments] { return run_data(*arguments); });
+}
+
+}  // namespace attnbench::commands

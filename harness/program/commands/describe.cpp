@@ -1,0 +1,225 @@
+// attnbench describe NAME: details of a mechanism, alias, task or preset.
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "core/failure.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+#include "core/text/spelling.hpp"
+#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/suite_entries.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using suite::Json;
+
+struct DescribeArguments {
+  std::string name;
+  std::vector<std::string> plugins;
+  bool json = false;
+};
+
+std::string range_of(const Option& option) {
+  if (!option.choices.empty()) return suite::listed(option.choices);
+  const auto bound = [&](double value) {
+    const bool integer = option.type == OptionType::integer;
+    return result::human_value(integer ? Json(static_cast<std::int64_t>(value)) : Json(value));
+  };
+  if (option.minimum && option.maximum) {
+    return bound(*option.minimum) + " to " + bound(*option.maximum);
+  }
+  if (option.minimum) return "at least " + bound(*option.minimum);
+  return option.maximum ? "at most " + bound(*option.maximum) : std::string();
+}
+
+void print_options(const std::string& heading, const std::vector<Option>& options) {
+  if (options.empty()) return;
+  std::vector<Row> rows{{heading, "type", "default", "range", "meaning"}};
+  for (const Option& option : options) {
+    rows.push_back({option.name, to_string(option.type),
+                    result::human_value(to_json(option.fallback)), range_of(option),
+                    option.meaning});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
+}
+
+/// "time T^2 L^0, workspace T^1": the exponents that an implementation claims.
+std::string growth_of(const run::Exponents& growth) {
+  const auto power = [&](const std::string& what, const char* letter, const std::string& of) {
+    const auto exponent = growth.find(what + "_in_" + of);
+    if (exponent == growth.end() || exponent->second == 0) return std::string();
+    std::ostringstream text;
+    text << " " << letter;
+    if (exponent->second != 1) text << "^" << exponent->second;
+    return text.str();
+  };
+  std::string text;
+  for (const std::string what : {"time", "workspace"}) {
+    if (growth.count(what + "_in_length") == 0) continue;
+    const std::string powers =
+        power(what, "T", "length") + power(what, "L", "latents") + power(what, "D", "head_dim");
+    text.append(text.empty() ? "" : ", ")
+        .append(what)
+        .append(" ~")
+        .append(powers.empty() ? " constant" : powers);
+  }
+  return text;
+}
+
+/// "rows_sum_to_one, linear_in_value; not last_row_agrees"
+std::string claims_of(const suite::MechanismSpec& mechanism) {
+  std::vector<std::string> made, denied;
+  for (const auto& [claim, is_made] : mechanism.claims) (is_made ? made : denied).push_back(claim);
+  return suite::listed(made) + (denied.empty() ? "" : "; not " + suite::listed(denied));
+}
+
+/// A line "differs from" for each departure from published code and, after a semicolon, how to undo
+/// it.
+void add_departures(std::vector<Row>& facts, const std::vector<suite::DepartureSpec>& departures) {
+  for (const suite::DepartureSpec& one : departures) {
+    facts.push_back({"differs from", one.what + (one.how.empty() ? "" : "; " + one.how)});
+  }
+}
+
+void print_roles(const suite::MechanismSpec& mechanism) {
+  if (!mechanism.roles_unknown.empty()) {
+    std::cout << "\n  roles unknown: " << mechanism.roles_unknown << "\n";
+    return;
+  }
+  if (mechanism.roles.empty()) return;
+  std::vector<Row> rows{{"role", "shape", "patterns", "fed by"}};
+  for (const suite::RoleSpec& role : mechanism.roles) {
+    rows.push_back({role.name, role.shape, suite::listed(role.patterns), role.fed_by});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
+  std::cout << "  B batch, H heads, G key heads (a divisor of H), T query tokens, S key tokens (T "
+               "unless cross),\n  D head_dim, Dv value_dim, L latents_per_head\n";
+}
+
+void print_mechanism(const suite::MechanismSpec& mechanism) {
+  std::cout << mechanism.name << ": " << mechanism.title << "\n";
+  std::vector<Row> facts;
+  const auto fact = [&](const std::string& name, const std::string& text) {
+    if (!text.empty()) facts.push_back({name, text});
+  };
+  fact("citation", mechanism.citation);
+  fact("origin", mechanism.origin);
+  fact("patterns", suite::listed(mechanism.patterns));
+  fact("claims", claims_of(mechanism));
+  add_departures(facts, mechanism.differs_from);
+  print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
+  print_roles(mechanism);
+  print_options("option", mechanism.options);
+  std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};
+  for (const suite::ImplementationSpec& one : mechanism.implementations) {
+    rows.push_back({one.name, growth_of(one.growth), one.differentiable ? "yes" : "no", one.title});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
+  for (const suite::AliasSpec& alias : mechanism.aliases) {
+    std::cout << "\n  alias " << alias.name << " = " << mechanism.name << "/"
+              << alias.implementation << ": " << alias.title;
+  }
+  if (!mechanism.aliases.empty()) std::cout << "\n";
+}
+
+void print_task(const suite::TaskSpec& task) {
+  std::cout << task.name << ": " << task.title << "\n";
+  std::vector<Row> facts{{"axis", task.axis}, {"figures", suite::listed(task.figures)}};
+  add_departures(facts, task.differs_from);
+  print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
+  print_options("setting", task.settings);
+}
+
+void print_preset(const std::string& name, const suite::Preset& preset) {
+  std::cout << name << ": " << preset.title << "\n";
+  print_columns(std::cout, {{"source", preset.source}}, "  ", terminal_width(whole_lines));
+  std::vector<Row> rows{{"setting", "value"}};
+  for (const auto& [setting, value] : preset.set) {
+    rows.push_back({setting, result::human_value(value)});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
+}
+
+[[noreturn]] void refuse(const suite::Catalogue& catalogue, const std::string& name) {
+  std::vector<std::string> known = catalogue.names();
+  for (const auto& more : {catalogue.task_names(), suite::preset_names()}) {
+    known.insert(known.end(), more.begin(), more.end());
+  }
+  throw UsageFailure("nothing is called \"" + name + "\"; " + suite::suggestion(name, known));
+}
+
+/// What the mechanism's plugin says where it cannot be used. Throws UsageFailure where it is none:
+/// nothing is known of it but its name.
+std::string require_known(const suite::Catalogue& catalogue, const suite::MechanismSpec& one) {
+  for (const suite::PluginSpec& plugin : catalogue.plugins) {
+    if (plugin.path != one.origin || plugin.status == "ok") continue;
+    const std::string reason = result::bounded_message(plugin.reason);
+    if (plugin.status == "unavailable") return reason;
+    throw UsageFailure(one.name + " " + plugin.status + ": " + reason);
+  }
+  return {};
+}
+
+int describe(DescribeArguments& arguments) {
+  arguments.name = mechanism_named(arguments.name, arguments.plugins);
+  const std::string& name = arguments.name;
+  const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
+  const auto show = [&](const Json& json, const auto& print) {
+    if (!arguments.json) return print();
+    std::cout << json.dump(2) << "\n";
+  };
+  if (const auto named = catalogue.find(name)) {
+    const std::string unavailable = require_known(catalogue, *named->mechanism);
+    show(*named->mechanism, [&] {
+      if (const suite::AliasSpec* const alias = named->alias) {
+        std::cout << name << " stands for " << named->mechanism->name << "/"
+                  << alias->implementation
+                  << (alias->options.empty() ? "" : " with " + to_json(alias->options).dump())
+                  << "\n\n";
+      }
+      suite::MechanismSpec printed = *named->mechanism;
+      if (!unavailable.empty()) printed.roles_unknown.clear();  // it is the same reason
+      print_mechanism(printed);
+      if (!unavailable.empty()) std::cout << "\n  unavailable: " << unavailable << "\n";
+    });
+  } else if (const suite::TaskSpec* const task = catalogue.task(name)) {
+    show(*task, [&] { print_task(*task); });
+  } else if (suite::presets().contains(name)) {
+    const Json preset = suite::presets()[name];
+    show(preset, [&] { print_preset(name, suite::preset_named(name)); });
+  } else {
+    refuse(catalogue, name);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_describe(CommandLine& line) {
+  Command& command =
+      line.add("describe", "Show a mechanism, alias, task or preset: options, ranges, claims");
+  auto arguments = std::make_shared<DescribeArguments>();
+  command.option("name", arguments->name, "A name from `attnbench list`").required();
+  add_plugin_argument(command, arguments->plugins);
+  command.flag("--json", arguments->json, "As JSON");
+  command.footer(
+      "Examples:\n"
+      "  attnbench describe latte\n"
+      "  attnbench describe kernel\n"
+      "  attnbench describe python:near.py:Near\n"
+      "\n"
+      "Exit codes: 0 described, also what cannot be used here, with the reason; 2 no such\n"
+      "name, or one that could not be registered.");
+  command.runs([arguments] { return describe(*arguments); });
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,192 @@
+// attnbench gate: counts that must not grow, against the file in the tree that holds them.
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "core/failure.hpp"
+#include "core/output_file.hpp"
+#include "core/process/fingerprint.hpp"
+#include "core/result/document.hpp"
+#include "core/text/printable.hpp"
+#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/suite_arguments.hpp"
+#include "harness/program/counts/counts.hpp"
+#include "harness/program/counts/device_code.hpp"
+#include "harness/program/run/plan/planning.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+struct GateArguments {
+  std::string counts = "tests/benchmarks/counts.json";
+  std::string suite = "ci_kernels";
+  std::string device_code;  ///< empty = the library beside the program
+  bool update = false;
+  bool force = false;
+};
+
+/// The predicted workspace of each cell that runs, in bytes.
+std::map<std::string, std::int64_t> predicted_workspaces(const std::string& name) {
+  const suite::Document document = suite::load(find_suite(name));
+  const suite::Expanded expanded = suite::expand(document, run::load_catalogue({}), {});
+  const std::vector<run::Forecast> forecasts = run::forecast(expanded.cells, {});
+  std::map<std::string, std::int64_t> bytes;
+  for (std::size_t i = 0; i < expanded.cells.size(); ++i) {
+    const auto cost = forecasts[i].cost.find("workspace_bytes");
+    if (cost == forecasts[i].cost.end()) continue;
+    bytes[suite::describe(expanded.cells[i])] = std::llround(cost->second);
+  }
+  return bytes;
+}
+
+/// Prints the findings; whether any of them fails.
+bool report_findings(const std::vector<gate::Finding>& findings, const std::string& unit) {
+  bool failed = false;
+  for (const gate::Finding& finding : findings) {
+    failed = failed || finding.fails();
+    std::cout << (finding.fails() ? "FAILED  " : "fewer   ")
+              << result::quotable(gate::finding_text(finding, unit), 400) << "\n";
+  }
+  return failed;
+}
+
+gate::Counts counted(const GateArguments& arguments) {
+  gate::Counts now = gate::count_instructions(run::program_folder() / "attnbench-counts");
+  const result::Provenance build = run::provenance("");
+  now.compiler = build.compiler;
+  now.flags = build.flags;
+  now.workspace_bytes = predicted_workspaces(arguments.suite);
+  return now;
+}
+
+gate::DeviceCode device_code_here(const GateArguments& arguments) {
+  return gate::device_code_of(arguments.device_code.empty()
+                                  ? run::program_folder().parent_path() / "libattnbench_cuda.a"
+                                  : std::filesystem::path(arguments.device_code));
+}
+
+/// Those of this build or, where it has none, those that the file has.
+void update_device_code(const GateArguments& arguments, gate::Counts& now) {
+  const gate::DeviceCode device = device_code_here(arguments);
+  std::error_code ignored;
+  if (device.why_not.empty()) {
+    now.device_toolkit = device.toolkit;
+    for (const auto& [name, kernel] : device.kernels) {
+      now.device_code[name] = gate::device_text(kernel);
+    }
+  } else if (std::filesystem::exists(arguments.counts, ignored)) {
+    const gate::Counts stored = gate::read_counts(arguments.counts);
+    now.device_toolkit = stored.device_toolkit;
+    now.device_code = stored.device_code;
+    std::cout << "SKIPPED device code stays as it was: " << device.why_not << "\n";
+  }
+}
+
+/// Holds what CUDA kernels take against the counts; whether any of it grew. What cannot be held is
+/// said.
+bool device_code_grew(const GateArguments& arguments, const gate::Counts& stored) {
+  gate::DeviceKernels before;
+  for (const auto& [name, text] : stored.device_code) {
+    before[name] = gate::device_kernel_from(name, text);
+  }
+  const gate::DeviceCode device = device_code_here(arguments);
+  std::string why = device.why_not;
+  if (why.empty() && before.empty()) why = "the counts have none; attnbench gate --update adds it";
+  if (why.empty() && stored.device_toolkit != device.toolkit) {
+    why = "\"" + device.toolkit + "\" here, \"" + stored.device_toolkit + "\" in the counts";
+  }
+  if (!why.empty()) {
+    std::cout << "SKIPPED device code is not compared: " << result::quotable(why, 400) << "\n";
+    return false;
+  }
+  const gate::DeviceFindings found = gate::device_findings(before, device.kernels);
+  for (const std::string& architecture : found.not_built) {
+    std::cout << "SKIPPED device code " << architecture << " is not built here\n";
+  }
+  const bool grew = report_findings(found.findings, "of device code");
+  std::cout << device.kernels.size() << " CUDA kernels: the code of " << found.changed << " changed"
+            << (grew ? "" : ", none takes more") << "\n";
+  return grew;
+}
+
+/// Of the file that --update replaces, which the tree has and no list of ours.
+void expect_counts_or_nothing(const GateArguments& arguments) {
+  const result::OutputFile file("--counts", arguments.counts, "gate", true);
+  std::error_code ignored;
+  if (arguments.force || !std::filesystem::is_regular_file(arguments.counts, ignored)) return;
+  if (std::filesystem::file_size(arguments.counts, ignored) == 0) return;
+  try {
+    gate::read_counts(arguments.counts);
+  } catch (const UsageFailure& failure) {
+    throw UsageFailure(std::string(failure.what()) +
+                       "; choose another file with --counts, or pass --force to replace it");
+  }
+}
+
+int run_gate(const GateArguments& arguments) {
+  if (arguments.update) {
+    expect_counts_or_nothing(arguments);
+    gate::Counts now = counted(arguments);
+    update_device_code(arguments, now);
+    result::write_atomically(arguments.counts, gate::counts_text(now));
+    std::cout << "written " << arguments.counts << ": " << now.instructions.size() << " calls ("
+              << now.instruction_set << " alone was counted), " << now.workspace_bytes.size()
+              << " workspaces\n";
+    return 0;
+  }
+  const gate::Counts stored = gate::read_counts(arguments.counts);
+  const gate::Counts now = counted(arguments);
+  bool failed = false;
+  const std::string why = gate::not_comparable(stored, now);
+  if (why.empty()) {
+    failed = report_findings(
+        gate::findings_of(stored.instructions, now.instructions, gate::instructions_repeat_within),
+        "instructions");
+  } else {
+    std::cout << "SKIPPED instructions are not comparable: " << result::quotable(why, 400) << "\n";
+  }
+  const auto workspaces = gate::findings_of(stored.workspace_bytes, now.workspace_bytes, 0);
+  failed = report_findings(workspaces, "bytes of workspace") || failed;
+  failed = device_code_grew(arguments, stored) || failed;
+  if (failed) {
+    std::cout << "If that is meant: attnbench gate --update, and commit the counts.\n";
+    return static_cast<int>(ExitCode::failed);
+  }
+  if (why.empty()) {
+    std::cout << now.instructions.size() << " calls (" << now.instruction_set
+              << " alone was counted) and " << now.workspace_bytes.size()
+              << " workspaces: none grew\n";
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_gate(CommandLine& line) {
+  Command& command =
+      line.add("gate", "Hold instructions, workspaces and device code against their counts");
+  const auto arguments = std::make_shared<GateArguments>();
+  command.option("--counts", arguments->counts, "the file of counts").shows_default();
+  command.option("--suite", arguments->suite, "whose cells' predicted workspaces are held")
+      .shows_default();
+  command.option("--device-code", arguments->device_code,
+                 "library of CUDA kernels whose registers, stack, shared memory and code are held "
+                 "(default: libattnbench_cuda.a of this build)");
+  command.flag("--update", arguments->update, "write the file anew");
+  command.flag("--force", arguments->force, "with --update: replace a file that holds no counts");
+  command.footer(
+      "Instructions are those of torch-free kernels on one thread, counted by valgrind, which "
+      "shows\n"
+      "programs no AVX-512: only the AVX2 path is counted. Counts of another compiler or of other\n"
+      "flags are not compared; the output says so, and it is not a failure. Device code is "
+      "compared\n"
+      "where CUDA kernels are built and cuobjdump is on PATH; code that changes and takes no more "
+      "is\n"
+      "not a failure. Unlike times, counts are the same on a busy machine.\n"
+      "Exit codes: 0 nothing grew, 1 a count grew, came or went, 2 the file does not hold counts,\n"
+      "3 valgrind or attnbench-counts is not here.");
+  command.runs([arguments] { return run_gate(*arguments); });
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,230 @@
+// attnbench plan SUITE…: cells, cost and time of a suite, and unsupported cells with reasons.
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "core/result/document.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+#include "harness/measure/machine.hpp"
+#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/suite_arguments.hpp"
+#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/run/plan/pace.hpp"
+#include "harness/program/run/plan/planning.hpp"
+#include "harness/program/suite/cell.hpp"
+#include "harness/program/suite/suite.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+using suite::Json;
+
+struct PlanArguments {
+  SuiteArguments suites;
+  bool json = false;
+  bool cells = false;
+};
+
+struct Totals {
+  std::size_t cells = 0;
+  std::size_t unsupported = 0;
+  double model_flops = 0;  ///< of one call of each cell
+  double peak_bytes = 0;   ///< of the largest cell
+  double seconds = 0;      ///< estimated, of all rounds
+
+  void add(const Totals& other);
+};
+
+struct PlannedSuite {
+  suite::Expanded suite;
+  std::vector<run::Forecast> forecasts;  ///< in the cells' order
+  run::Pace pace;
+
+  Totals of_cell(std::size_t index) const;
+};
+
+void Totals::add(const Totals& other) {
+  cells += other.cells;
+  unsupported += other.unsupported;
+  model_flops += other.model_flops;
+  peak_bytes = std::max(peak_bytes, other.peak_bytes);
+  seconds += other.seconds;
+}
+
+Totals PlannedSuite::of_cell(std::size_t index) const {
+  const run::Forecast& forecast = forecasts[index];
+  Totals totals;
+  totals.cells = 1;
+  if (!forecast.supported) {
+    totals.unsupported = 1;
+    return totals;
+  }
+  totals.model_flops = forecast.cost_of("model_flops");
+  totals.peak_bytes = forecast.peak_bytes.value_or(0);
+  totals.seconds = pace.cell_seconds(suite.cells[index], forecast, suite.measure);
+  return totals;
+}
+
+/// Asks the worker, or the cache, for the forecasts. Throws as suite::expand and run::forecast do.
+PlannedSuite planned_suite(const suite::Document& document, const suite::Catalogue& catalogue,
+                           const suite::Choices& choices, const std::vector<std::string>& plugins,
+                           const run::Pace& pace) {
+  PlannedSuite planned{suite::expand(document, catalogue, choices), {}, pace};
+  planned.forecasts = run::forecast(planned.suite.cells, plugins);
+  return planned;
+}
+
+/// "4.10 GFLOP", "12 FLOP".
+std::string flops(double count) {
+  const std::string text = result::human_count(count);
+  const bool bare = std::isdigit(static_cast<unsigned char>(text.back())) != 0;
+  return text + (bare ? " FLOP" : "FLOP");
+}
+
+Row row_of(const std::string& label, const Totals& totals) {
+  if (totals.unsupported == totals.cells) {
+    const std::string count = std::to_string(totals.cells);
+    return {label, count, count, "-", "-", "-"};
+  }
+  return {label,
+          std::to_string(totals.cells),
+          totals.unsupported == 0 ? "-" : std::to_string(totals.unsupported),
+          flops(totals.model_flops),
+          result::human_bytes(totals.peak_bytes),
+          run::human_duration(totals.seconds)};
+}
+
+/// The status of a cell that will not run: data that are not there make it skipped.
+std::string word_of(const run::Forecast& forecast) {
+  return result::to_string(forecast.status.value_or(result::Status::unsupported));
+}
+
+void print_cells(const PlannedSuite& planned) {
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
+    const run::Forecast& forecast = planned.forecasts[i];
+    const Totals totals = planned.of_cell(i);
+    const bool supported = totals.unsupported == 0;
+    rows.push_back({suite::describe(planned.suite.cells[i]),
+                    supported ? forecast.implementation : word_of(forecast),
+                    supported ? flops(totals.model_flops) : "-",
+                    supported ? result::human_bytes(totals.peak_bytes) : "-",
+                    supported ? std::string() : result::quotable(forecast.reason, 600)});
+  }
+  print_columns(std::cout, rows, "  ");
+}
+
+void print_reasons(const PlannedSuite& planned) {
+  std::map<std::pair<std::string, std::string>, std::size_t> reasons;
+  for (const run::Forecast& forecast : planned.forecasts) {
+    if (forecast.supported) continue;
+    const std::string reason = forecast.reason.empty() ? "no reason given" : forecast.reason;
+    ++reasons[{word_of(forecast), result::quotable(reason, 600)}];
+  }
+  for (const auto& [why, count] : reasons) {
+    std::cout << "  " << why.first << ", " << count << (count == 1 ? " cell: " : " cells: ")
+              << why.second << "\n";
+  }
+}
+
+void print_plan(const suite::Document& document, const PlannedSuite& planned, bool list_cells) {
+  std::vector<std::string> labels;
+  std::map<std::string, Totals> by_label;
+  Totals all;
+  for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
+    const run::Cell& cell = planned.suite.cells[i];
+    const std::string label = cell.task_label + "  " + cell.label;
+    if (by_label.count(label) == 0) labels.push_back(label);
+    const Totals totals = planned.of_cell(i);
+    by_label[label].add(totals);
+    all.add(totals);
+  }
+  const auto info = planned.suite.header.get<result::SuiteInfo>();
+  std::cout << document.name << (info.profile.empty() ? "" : ", profile " + info.profile) << ": "
+            << all.cells << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
+            << " rounds each\n";
+  if (info.notes) std::cout << "  " << result::quotable(*info.notes, 600) << "\n";
+  std::vector<Row> rows{
+      {"", "cells", "unsupported", "one call of each", "largest", "time, estimated"}};
+  for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));
+  rows.push_back(row_of("all", all));
+  print_columns(std::cout, rows, "  ");
+  print_reasons(planned);
+  if (list_cells) print_cells(planned);
+  const suite::AssumedMachine& machine = planned.pace.machine();
+  const std::string rates = result::human_count(machine.flops_per_second) + "FLOP/s and " +
+                            result::human_count(machine.bytes_per_second) + "B/s";
+  std::cout << "  The time is an estimate, not a measurement: "
+            << (planned.pace.has_experience()
+                    ? "from what earlier runs took on this machine, at " + rates
+                    : "nothing was run on this machine yet, and " + rates + " are assumed")
+            << ".\n";
+}
+
+Json as_json(const suite::Document& document, const PlannedSuite& planned) {
+  Json cells = Json::array();
+  Totals all;
+  for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
+    const Totals totals = planned.of_cell(i);
+    all.add(totals);
+    Json cell = planned.suite.cells[i];
+    Json forecast = planned.forecasts[i];
+    if (totals.unsupported == 0) forecast.update({{"estimated_seconds", totals.seconds}});
+    cell.update({{"forecast", std::move(forecast)}});
+    cells.push_back(std::move(cell));
+  }
+  const suite::AssumedMachine& machine = planned.pace.machine();
+  return {{"file", document.name},
+          {"suite", planned.suite.header},
+          {"measure", planned.suite.measure},
+          {"cells", cells},
+          {"totals",
+           {{"cells", all.cells},
+            {"unsupported", all.unsupported},
+            {"model_flops", all.model_flops},
+            {"peak_bytes", all.peak_bytes},
+            {"estimated_seconds", all.seconds}}},
+          {"assumed",
+           {{"flops_per_second", machine.flops_per_second},
+            {"bytes_per_second", machine.bytes_per_second},
+            {"measured", planned.pace.has_own_rates()},
+            {"from_records", planned.pace.has_experience()}}}};
+}
+
+int plan(PlanArguments& arguments) {
+  const std::vector<suite::Document> documents = take_documents(arguments.suites);
+  const suite::Catalogue catalogue = catalogue_with(arguments.suites.plugins);
+  const run::Pace pace = run::remembered_pace(run::pace_file(measure::cpu_model()));
+  Json all = Json::array();
+  for (const suite::Document& document : documents) {
+    const PlannedSuite planned = planned_suite(document, catalogue, arguments.suites.choices,
+                                               arguments.suites.plugins, pace);
+    if (arguments.json) {
+      all.push_back(as_json(document, planned));
+    } else {
+      print_plan(document, planned, arguments.cells);
+    }
+  }
+  if (arguments.json) std::cout << all.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CommandLine& line) {
+  Command& command = line.add("plan", "Show what a suite would run: cells, work, memory, hours");
+  auto arguments = std::make_shared<PlanArguments>();
+  add_suite_arguments(command, arguments->suites);
+  command.flag("--cells", arguments->cells, "List every cell");
+  command.flag("--json", arguments->json, "Everything as JSON");
+  command.footer(
+      "Example:\n"
+      "  attnbench plan suites/latte_v1_figure_2.json --profile quick --cells");
+  command.runs([arguments] { return plan(*arguments); });
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,283 @@
+#include "harness/program/commands/prepared_data.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "core/failure.hpp"
+#include "core/process/signals.hpp"
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+#include "harness/program/commands/terminal.hpp"
+#include "tasks/data/lra/listops.hpp"
+#include "tasks/data/lra/png.hpp"
+#include "tasks/data/prepare.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+namespace fs = std::filesystem;
+namespace lra = tasks::lra;
+namespace prepared = tasks::prepared;
+
+constexpr std::size_t longest_shown = 600;  // letters of a row
+constexpr double seconds_between_lines = 10;
+
+/// "200,000".
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string time_text(double seconds) {
+  char text[32];
+  if (seconds < 120) {
+    std::snprintf(text, sizeof text, "%.0f s", seconds);
+  } else if (seconds < 7200) {
+    std::snprintf(text, sizeof text, "%.0f min", seconds / 60);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f h", seconds / 3600);
+  }
+  return text;
+}
+
+/// Progress on standard error: one line, rewritten, on a terminal; elsewhere a line now and then.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string name)
+      : name_(std::move(name)), terminal_(::isatty(STDERR_FILENO) == 1) {}
+  ~ProgressLine() { end(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const prepared::Progress& progress) {
+    const bool another = progress.stage != stage_;
+    if (another) shown_ = -seconds_between_lines;  // each stage has a clock of its own
+    stage_ = progress.stage;
+    if (!terminal_) {
+      const bool last = progress.done >= progress.total;
+      if (!last && !another && progress.seconds - shown_ < seconds_between_lines) return;
+      if (!another && progress.done == done_) return;
+      shown_ = progress.seconds;
+      done_ = progress.done;
+      std::cerr << text(progress) << "\n";
+      return;
+    }
+    // Not through std::cerr, which makes control characters visible.
+    const std::string line = result::shorten(text(progress), terminal_width(100) - 1);
+    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+    std::fflush(stderr);
+    drawn_ = true;
+  }
+
+  /// Leaves the line as it is.
+  void end() {
+    if (drawn_) std::fputc('\n', stderr);
+    drawn_ = false;
+  }
+
+ private:
+  std::string text(const prepared::Progress& progress) const {
+    const double share = progress.total == 0 ? 1
+                                             : static_cast<double>(progress.done) /
+                                                   static_cast<double>(progress.total);
+    char percent[16];
+    std::snprintf(percent, sizeof percent, " (%.0f %%)", 100 * share);
+    const bool rows = progress.stage == prepared::Progress::Stage::making;
+    std::string line = name_ + ": ";
+    if (rows) {
+      line += grouped(progress.done) + " of " + grouped(progress.total) + " rows";
+    } else {
+      line += "reading, " + result::human_bytes(static_cast<double>(progress.done)) + " of " +
+              result::human_bytes(static_cast<double>(progress.total));
+    }
+    line += percent;
+    if (progress.rate() > 0) {
+      line += ", " +
+              (rows ? grouped(static_cast<std::uint64_t>(progress.rate())) + " rows"
+                    : result::human_bytes(progress.rate())) +
+              "/s";
+    }
+    if (progress.done < progress.total && progress.seconds_left() >= 0) {
+      line += ", " + time_text(progress.seconds_left()) + " left";
+    }
+    return line;
+  }
+
+  std::string name_;
+  bool terminal_;
+  bool drawn_ = false;
+  prepared::Progress::Stage stage_ = prepared::Progress::Stage::making;
+  double shown_ = -seconds_between_lines;
+  std::uint64_t done_ = 0;  ///< at the line before
+};
+
+/// "hold_out=2500 data_seed=0"; versions of generators and readers are not settings of users.
+std::string settings_text(const prepared::Description& description) {
+  std::string text;
+  for (const auto& [name, value] : description.settings.items()) {
+    if (name == "generator" || name == "reader") continue;
+    text += (text.empty() ? "" : " ") + name + "=" +
+            (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
+std::string split_text(const prepared::Cache& cache) {
+  std::string text;
+  for (const prepared::Split split : prepared::every_split) {
+    const prepared::SplitFacts& facts = cache.facts(split);
+    if (facts.rows == 0) continue;
+    if (cache.description().classes.size() == 1) {  // one text, cut into rows
+      text += "  " + std::string(prepared::to_string(split)) + ": " + grouped(facts.tokens) +
+              " bytes\n";
+      continue;
+    }
+    char majority[16];
+    std::snprintf(majority, sizeof majority, "%.1f %%", 100 * facts.majority());
+    text += "  " + std::string(prepared::to_string(split)) + ": " + grouped(facts.rows) +
+            " rows of " +
+            (facts.shortest == facts.longest
+                 ? grouped(facts.longest)
+                 : grouped(facts.shortest) + " to " + grouped(facts.longest)) +
+            " tokens, the most frequent class " + majority + "\n";
+  }
+  return text;
+}
+
+std::string document_text(const prepared::Cache& cache, std::uint64_t row, int tower) {
+  std::vector<std::int64_t> ids(cache.length(row, tower));
+  cache.copy(row, tower, ids);
+  if (cache.description().task == "lra.listops") {
+    const std::vector<std::uint16_t> tokens(ids.begin(), ids.end());
+    return lra::listops_text(tokens);
+  }
+  std::string text;
+  for (const std::int64_t id : ids) {
+    text += static_cast<char>(id - cache.description().first_token);
+  }
+  return text;
+}
+
+void show_texts(const prepared::Cache& cache, std::span<const std::uint32_t> rows) {
+  for (const std::uint32_t row : rows) {
+    const auto label = static_cast<std::size_t>(cache.label(row));
+    std::cout << cache.description().classes.at(label) << "\t";
+    for (int tower = 0; tower < cache.description().towers; ++tower) {
+      std::cout << (tower == 0 ? "" : "\t")
+                << result::quotable(document_text(cache, row, tower), longest_shown);
+    }
+    std::cout << "\n";
+  }
+}
+
+/// The first rows: images on a sheet beside the cache, others as text.
+void show(const prepared::Cache& cache, int count) {
+  std::span<const std::uint32_t> rows;
+  for (const prepared::Split split : prepared::every_split) {
+    if (rows.empty()) rows = cache.index(split);
+  }
+  rows = rows.first(std::min<std::size_t>(rows.size(), static_cast<std::size_t>(count)));
+  if (cache.description().width == 0) return show_texts(cache, rows);
+  fs::path sheet = cache.file();
+  sheet.replace_extension(".png");
+  lra::write_contact_sheet(cache, rows, sheet);
+  std::cout << "sheet   " << sheet.string() << " (the lighter a frame, the higher the label)\n";
+}
+
+void prepare_and_show(const PrepareRequest& request, const prepared::ProgressCall& call,
+                      ProgressLine& line) {
+  const auto& open = request.raw ? request.task->open_raw : request.task->open;
+  const auto source = open(request.settings, request.from, call);
+  const fs::path file = fs::path(request.out) / prepared::cache_name(source->description());
+  prepared::PrepareOptions options;
+  options.threads = request.threads;
+  options.progress = call;
+  line.end();
+  std::cerr << request.task->name << ": " << grouped(source->rows()) << " rows, at most "
+            << result::human_bytes(static_cast<double>(source->cache_bytes())) << ", into "
+            << file.string() << "\n";
+  const prepared::PrepareResult made = prepared::prepare(*source, file, options);
+  line.end();
+  const prepared::Cache cache(file);
+  if (made.already_there) {
+    std::cout << "there already\n";
+  } else if (made.resumed_rows > 0) {
+    std::cout << "went on from row " << grouped(made.resumed_rows) << "\n";
+  }
+  std::cout << "file    " << file.string() << "\n"
+            << "size    " << grouped(made.rows) << " rows, "
+            << result::human_bytes(static_cast<double>(made.bytes)) << "\n"
+            << split_text(cache) << "content " << cache.content_hash() << "\n";
+  for (const auto& [what, note] : cache.description().notes.items()) {
+    std::cout << what << ": " << (note.is_string() ? note.get<std::string>() : note.dump()) << "\n";
+  }
+  if (request.show > 0) show(cache, request.show);
+  std::cout << "Suites find it with --data " << request.out << " or ATTNBENCH_DATA=" << request.out
+            << "\n";
+}
+
+}  // namespace
+
+int prepare_data(const PrepareRequest& request) {
+  run::Interrupts interrupts;
+  ProgressLine line(request.task->name);
+  const auto call = [&](const prepared::Progress& progress) {
+    line.show(progress);
+    return interrupts.count() == 0;
+  };
+  try {
+    prepare_and_show(request, call, line);
+  } catch (const prepared::Cancelled&) {
+    line.end();
+    std::cerr
+        << "interrupted: what was prepared is kept, and the same command continues from there\n";
+    return static_cast<int>(ExitCode::interrupted);
+  } catch (const UsageError& error) {
+    line.end();
+    throw UsageFailure(error.what());
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+int list_prepared_data(const std::string& folder) {
+  const std::vector<prepared::PreparedFile> files =
+      folder.empty() ? std::vector<prepared::PreparedFile>{} : prepared::caches_in(folder);
+  std::vector<Row> rows{{"task", "rows", "size", "content", "file", "settings"}};
+  for (const prepared::PreparedFile& file : files) {
+    if (!file.cache) {
+      rows.push_back({"?", "-", "-", "-", file.file.string(), file.fault});
+      continue;
+    }
+    const prepared::Description& description = file.cache->description();
+    rows.push_back({description.task, grouped(file.cache->rows()),
+                    result::human_bytes(static_cast<double>(file.cache->bytes())),
+                    file.cache->content_hash().substr(0, 12), file.file.string(),
+                    settings_text(description) + ", from " + description.source});
+  }
+  if (rows.size() > 1) {
+    print_columns(std::cout, rows, "", terminal_width(whole_lines));
+  } else {
+    std::cout << (folder.empty() ? "no folder of data is given: --data DIR or ATTNBENCH_DATA"
+                                 : "nothing is prepared in " + folder)
+              << "\n";
+  }
+  for (const prepared::DataTask& task : prepared::data_tasks()) {
+    const bool there =
+        std::any_of(files.begin(), files.end(), [&](const prepared::PreparedFile& file) {
+          return file.cache && file.cache->description().task == task.name;
+        });
+    if (there) continue;
+    prepared::Wanted wanted{task.name};
+    const std::string from = task.wants_from("");
+    std::cout << "missing: " << task.name << ", " << task.title << "\n    "
+              << prepared::prepare_command(wanted, folder.empty() ? "DIR" : folder) << "\n";
+    if (!from.empty()) std::cout << "    " << from << ": " << task.how_to_get << "\n";
+  }
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,76 @@
+// attnbench report RESULT…: figures, tables and a page of results.
+#include "reports/report.hpp"
+
+#include <iostream>
+#include <memory>
+
+#include "core/output_file.hpp"
+#include "core/text/printable.hpp"
+#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/measuring.hpp"
+#include "harness/program/commands/terminal.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+struct ReportArguments {
+  std::vector<std::string> results;
+  std::string out;
+  std::vector<std::string> formats{"svg", "png"};
+  bool no_render = false;
+  bool force = false;
+  std::string csv;
+};
+
+/// Writes the tidy table alone, to a file or to standard output ("-").
+int write_csv(const ReportArguments& arguments) {
+  const result::OutputFile file("--csv", arguments.csv, "report", arguments.force);
+  const std::string text = reports::csv_of({arguments.results.begin(), arguments.results.end()});
+  file.write(text);
+  return 0;
+}
+
+int run_report(const ReportArguments& arguments) {
+  if (!arguments.csv.empty()) return write_csv(arguments);
+  reports::ReportOptions options;
+  options.out = arguments.out;
+  options.render = !arguments.no_render;
+  options.formats = arguments.formats;
+  options.force = arguments.force;
+  const reports::Report report =
+      reports::write_report({arguments.results.begin(), arguments.results.end()}, options);
+  for (const std::string& message : report.messages)
+    std::cerr << result::bounded_message(message) << "\n";
+  std::cout << report.page.string() << "\n";
+  for (const auto& verdict : report.verdicts) print_verdict(verdict);
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CommandLine& line) {
+  Command& command = line.add("report", "Figures, tables and a page of results");
+  const auto arguments = std::make_shared<ReportArguments>();
+  command
+      .option("RESULT", arguments->results,
+              "a run's folder or a result.json; several make one page")
+      .required();
+  command.option("--out", arguments->out,
+                 "folder to write to (default: the run's; ./report for several)");
+  command.option("--format", arguments->formats, "formats of the pictures: svg, png, pdf")
+      .comma_separated()
+      .one_of({"svg", "png", "pdf"});
+  command.flag("--no-render", arguments->no_render, "write specifications, tables and page only");
+  command.flag("--force", arguments->force,
+               "replace files of the same names that attnbench did not write");
+  command.option("--csv", arguments->csv,
+                 "write the tidy table to this file, or to standard output (-), and nothing else");
+  command.footer(
+      "Examples:\n"
+      "  attnbench report runs/quickstart-latest --format svg,pdf\n"
+      "  attnbench report runs/quickstart-latest --csv - | head\n"
+      "  attnbench report runs/monday runs/tuesday --out both");
+  command.runs([arguments] { return run_report(*arguments); });
+}
+
+}  // namespace attnbench::commands

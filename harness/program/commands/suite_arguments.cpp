@@ -1,0 +1,208 @@
+#include "harness/program/commands/suite_arguments.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+
+#include "core/failure.hpp"
+#include "core/text/spelling.hpp"
+#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/suite.hpp"
+#include "harness/program/suite/suite_entries.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+constexpr const char* usage_note =
+    "A mechanism or alias by name (`attnbench list`), or with its implementation: latte/scan.\n"
+    "A setting of the task or an option of a mechanism takes VALUE, A,B,C, FIRST..LAST (doubling)\n"
+    "or FIRST..LAST:STEP.";
+
+bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--", 0) == 0; }
+
+namespace fs = std::filesystem;
+
+/// Recognised by its schema.
+bool is_suites_folder(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "form" / "suite.schema.json", ignored);
+}
+
+/// The suite that comes with the program as the file `name`; empty where there is none.
+fs::path own_suite(const fs::path& name) {
+  const fs::path folder = name.parent_path();
+  const fs::path ours = suites_folder();
+  if ((!folder.empty() && folder != "suites") || ours.empty()) return {};
+  std::error_code ignored;
+  const fs::path found = ours / name.filename();
+  return fs::is_regular_file(found, ignored) ? found : fs::path();
+}
+
+/// Workers inherit it.
+void use_data_folder(const std::vector<std::string>& given) {
+  std::error_code fault;
+  const fs::path folder = fs::absolute(given.back(), fault);
+  if (!fs::is_directory(folder, fault)) {
+    throw UsageFailure("--data " + given.back() +
+                       " is not a folder; `attnbench data` prepares one");
+  }
+  ::setenv("ATTNBENCH_DATA", folder.c_str(), 1);
+}
+
+}  // namespace
+
+void add_data_argument(Command& command) {
+  command.option("--data", std::function<void(const std::vector<std::string>&)>(use_data_folder),
+                 "Folder of prepared data (`attnbench data`), else ATTNBENCH_DATA");
+}
+
+void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage) {
+  arguments.command = &command;
+  command.accept_other_words(usage, usage_note);
+  command
+      .option("--set", arguments.choices.set,
+              "NAME=VALUES: a setting or an option, over the suite's (repeatable)")
+      .repeatable();
+  command.option("--device", arguments.choices.device, "cpu, cuda or cuda:N, over the suite's");
+  add_data_argument(command);
+  add_plugin_argument(command, arguments.plugins);
+}
+
+void add_suite_arguments(Command& command, SuiteArguments& arguments, const std::string& usage) {
+  add_setting_arguments(command, arguments, usage);
+  suite::Choices& choices = arguments.choices;
+  command.option("--profile", choices.profile, "A profile of the suite, such as quick");
+  command
+      .option("--with", choices.with,
+              "NAME: a further mechanism beside the suite's own (repeatable)")
+      .repeatable();
+  command
+      .option("--only", choices.only,
+              "Regular expression (RE2's syntax): only matching cells (repeatable)")
+      .repeatable();
+  command
+      .option("--skip", choices.skip,
+              "Regular expression (RE2's syntax): no matching cells (repeatable)")
+      .repeatable();
+}
+
+bool names_suite(const std::string& name) {
+  suite::refuse_torchscript(name);  // a file that is there would be read as a suite
+  std::error_code ignored;
+  return fs::path(name).extension() == ".json" || fs::is_regular_file(name, ignored) ||
+         !own_suite(name + ".json").empty();
+}
+
+void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
+                std::vector<std::string>& sets) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!is_flag(words[i])) {
+      if (words[i].size() > 1 && words[i].front() == '-') {
+        throw UsageFailure("there is no flag " + words[i] + "; --help lists them");
+      }
+      names.push_back(words[i]);
+      continue;
+    }
+    std::string name = words[i].substr(2), value = "true";
+    const std::size_t equals = name.find('=');
+    if (equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    } else if (i + 1 < words.size() && !is_flag(words[i + 1])) {
+      value = words[++i];
+    }
+    std::replace(name.begin(), name.end(), '-', '_');
+    sets.push_back(name + "=" + value);
+  }
+}
+
+std::vector<std::string> take_names(SuiteArguments& arguments) {
+  std::vector<std::string> names, sets;
+  sort_words(arguments.command->other_words(), names, sets);
+  const std::vector<std::string> flags = arguments.command->flags();
+  for (const std::string& set : sets) {
+    const std::string name = set.substr(0, set.find('='));
+    const std::string nearest = suite::nearest_word(name, flags);
+    if (!nearest.empty()) {
+      throw UsageFailure("there is no flag --" + name + "; did you mean \"--" + nearest +
+                         "\"? A setting or option of that name is given with --set " + set);
+    }
+  }
+  arguments.choices.set.insert(arguments.choices.set.end(), sets.begin(), sets.end());
+  return names;
+}
+
+suite::Document load_suite(const std::string& name, SuiteArguments& arguments) {
+  suite::Document document = suite::load(find_suite(name));
+  suite::resolve_scripts(document, arguments.plugins, is_builtin);
+  return document;
+}
+
+std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
+  const std::vector<std::string> names = take_names(arguments);
+  std::vector<std::string> mechanisms;
+  if (names.empty()) {
+    throw UsageFailure("nothing to do: expected a suite or names of mechanisms, as in `attnbench " +
+                       arguments.command->name() + " quickstart`");
+  }
+  std::vector<suite::Document> documents;
+  for (const std::string& name : names) {
+    if (names_suite(name)) {
+      documents.push_back(load_suite(name, arguments));
+    } else {
+      mechanisms.push_back(mechanism_named(name, arguments.plugins));
+    }
+  }
+  for (std::string& name : arguments.choices.with) {
+    name = mechanism_named(name, arguments.plugins);
+  }
+  if (!mechanisms.empty()) documents.push_back(suite::from_command_line(mechanisms));
+  return documents;
+}
+
+fs::path suites_folder() {
+  if (is_suites_folder("suites")) return "suites";
+  std::error_code ignored;
+  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    for (const fs::path& candidate :
+         {folder / "suites", folder / "share" / "attnbench" / "suites"}) {
+      if (is_suites_folder(candidate)) return candidate;
+    }
+  }
+  return {};
+}
+
+std::vector<KnownSuite> known_suites() {
+  std::vector<KnownSuite> suites;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(suites_folder(), ignored)) {
+    if (entry.path().extension() != ".json") continue;
+    try {
+      const suite::Document document = suite::load(entry.path());
+      const suite::SuiteHead head = suite::suite_head(document.value);
+      suites.push_back({entry.path(), head.title, head.source, head.profiles});
+    } catch (const UsageFailure&) {
+      continue;
+    }
+  }
+  std::sort(suites.begin(), suites.end(),
+            [](const KnownSuite& a, const KnownSuite& b) { return a.file < b.file; });
+  return suites;
+}
+
+fs::path find_suite(const std::string& name) {
+  const fs::path file = name;
+  std::error_code ignored;
+  if (fs::is_regular_file(file, ignored) || file.is_absolute()) return file;
+  for (const std::string& candidate : {name, name + ".json"}) {
+    const fs::path found = own_suite(candidate);
+    if (!found.empty()) return found;
+  }
+  return file;
+}
+
+}  // namespace attnbench::commands

@@ -1,0 +1,72 @@
+// Suites on the command line: what `run`, `plan` and `validate` share, and the suites that come
+// with the program.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/program/commands/command.hpp"
+#include "harness/program/suite/suite.hpp"
+
+namespace attnbench::commands {
+
+struct SuiteArguments {
+  suite::Choices choices;
+  std::vector<std::string> plugins;
+  const Command* command = nullptr;
+};
+
+/// Adds --set --device --data --plugin to `command`, which must declare no positionals. All other
+/// words (suites, mechanisms, `--length 256..8192`) are left to `take_names`. `usage` says how the
+/// command is called, line by line.
+void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage);
+
+/// Adds --data: the folder of prepared data, which workers inherit.
+void add_data_argument(Command& command);
+
+/// As add_setting_arguments, with --profile --with --only --skip, for SUITE… or MECHANISM….
+void add_suite_arguments(Command& command, SuiteArguments& arguments,
+                         const std::string& usage = "SUITE…\nMECHANISM… [--SETTING VALUES]…");
+
+/// After parsing: loads the named suites, and makes a suite of the named mechanisms. Undeclared
+/// flags
+/// `--NAME VALUE` and `--NAME=VALUE` become --set ("-" in NAME becomes "_"; no VALUE means true).
+/// Throws UsageFailure.
+std::vector<suite::Document> take_documents(SuiteArguments& arguments);
+
+/// Loads a suite file, or one that comes with the program. Its mechanisms in Python are
+/// added to `plugins`.
+suite::Document load_suite(const std::string& name, SuiteArguments& arguments);
+
+/// The names of suites and mechanisms; undeclared flags are moved to `choices.set`. A flag that is
+/// close to a declared one is refused.
+std::vector<std::string> take_names(SuiteArguments& arguments);
+
+/// Splits undeclared words into `names` and, as NAME=VALUE, `sets`.
+void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
+                std::vector<std::string>& sets);
+
+/// Whether the name ends in .json, is a file, or is that of a suite that comes with the program
+/// ("quickstart"); all others are mechanisms.
+bool names_suite(const std::string& name);
+
+struct KnownSuite {
+  std::filesystem::path file;
+  std::string title;   ///< may be empty
+  std::string source;  ///< of the protocol
+  std::vector<std::string> profiles;
+};
+
+/// The folder `suites` here, else the nearest one above the program; empty where there is none.
+std::filesystem::path suites_folder();
+
+/// Suites of the folder `suites` here, else of the nearest one above the program, sorted by name,
+/// without files that are not suites.
+std::vector<KnownSuite> known_suites();
+
+/// The file `name`; where there is none, the suite of that name that comes with the program; `name`
+/// itself where there is neither. NAME, NAME.json and suites/NAME.json name such a suite.
+std::filesystem::path find_suite(const std::string& name);
+
+}  // namespace attnbench::commands

@@ -1,0 +1,230 @@
+#include "harness/program/compare/look.hpp"
+
+#include <cmath>
+
+#include "core/statistics.hpp"
+#include "harness/program/compare/paired_rounds.hpp"
+
+namespace attnbench::compare {
+namespace {
+
+using result::CellRecord;
+using result::Timing;
+
+const Timing* timing_of(const CellRecord* cell, const std::string& what) {
+  return cell == nullptr ? nullptr : result::timing_of(*cell, what);
+}
+
+/// A timing's own median and bounds or, where rounds of it count for nothing, those of the others.
+Spread spread_of_turns(const Timing& timing, const std::vector<double>& seconds) {
+  if (seconds.size() == timing.rounds.size() || seconds.empty()) {
+    return {timing.median_seconds, timing.low_seconds, timing.high_seconds};
+  }
+  return measure::spread_of(seconds);
+}
+
+/// Whether the same code against itself did what only a change of the code may do.
+bool moved(const std::optional<Control>& control, double bar) {
+  if (!control) return false;
+  const Verdict found = verdict_of(control->low, control->high, 1 + bar);
+  return found == Verdict::slow || found == Verdict::fast;
+}
+
+std::string counted_rounds(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " round" : " rounds");
+}
+
+std::string too_few(const Pair& pair, std::size_t count, double confidence) {
+  if (pair.left_out > 0) return result::preempted_words(pair.left_out, pair.rounds);
+  return counted_rounds(count) + (count == 1 ? " gives" : " give") + " no interval; --rounds " +
+         std::to_string(rounds_needed(confidence)) + " would";
+}
+
+/// One look at one timing of a trio.
+class Look {
+ public:
+  Look(const Trio& trio, const std::string& what, const Turns& turns)
+      : trio_(trio),
+        turns_(turns),
+        what_(what),
+        base_(timing_of(trio.base, what)),
+        changed_(timing_of(trio.changed, what)),
+        control_(timing_of(trio.control, what)) {}
+
+  /// The verdict of the rounds in `range`.
+  Pair judged(const RoundRange& range) const;
+  /// Whether any of its cells has a round in `range`, and whether all have.
+  bool begun(const RoundRange& range) const {
+    return has_round_in(base_, range) || has_round_in(changed_, range);
+  }
+  bool complete(const RoundRange& range) const {
+    return has_round_in(base_, range) && has_round_in(changed_, range) &&
+           (control_ == nullptr || has_round_in(control_, range));
+  }
+  /// The rounds that the first look still needs, to its next stage; 0 where it has all.
+  int wanted_at_first() const;
+  /// Holds what is slow against rounds of its own.
+  void confirm(Pair& pair) const;
+
+ private:
+  PairedRounds paired_rounds(const RoundRange& range) const {
+    return paired_rounds_of(base_, changed_, control_, range);
+  }
+  void judge_pair(Pair& pair, const std::vector<double>& logs) const;
+
+  const Trio& trio_;
+  const Turns& turns_;
+  const std::string what_;
+  const Timing* base_;
+  const Timing* changed_;
+  const Timing* control_;
+};
+
+void Look::judge_pair(Pair& pair, const std::vector<double>& logs) const {
+  const auto ratio = ratio_of(logs, turns_.confidence);
+  pair.base_rounds = pair.changed_rounds = logs.size();
+  if (!ratio) {
+    if (!logs.empty()) {
+      pair.ratio = pair.ratio_low = pair.ratio_high = std::exp(measure::median(logs));
+    }
+    pair.reason = too_few(pair, logs.size(), turns_.confidence);
+    return;
+  }
+  pair.ratio = ratio->ratio;
+  pair.ratio_low = ratio->low;
+  pair.ratio_high = ratio->high;
+  pair.disjoint = pair.ratio_low > 1 || pair.ratio_high < 1;
+  const double bar = bar_of(turns_.gate, pair.base->median);
+  if (moved(pair.control, bar)) {
+    pair.reason = "the base against itself moved by more than the margin, too";
+    return;
+  }
+  pair.verdict = verdict_of(pair.ratio_low, pair.ratio_high, 1 + bar);
+  if (pair.verdict == Verdict::unclear) {
+    pair.reason =
+        pair.disjoint ? "the difference may be within the margin" : "the interval goes across 1";
+  }
+}
+
+std::string state_of(const CellRecord* cell) {
+  if (cell == nullptr) return "no such cell";
+  return to_string(cell->status) + (cell->reason.empty() ? "" : " (" + cell->reason + ")");
+}
+
+std::string states_of(const Trio& trio) {
+  return "base: " + state_of(trio.base) + "; new: " + state_of(trio.changed);
+}
+
+/// Whether it ended so that more rounds of it would say no more.
+bool is_over(const Trio& trio) {
+  for (const CellRecord* cell : {trio.base, trio.changed, trio.control}) {
+    if (cell != nullptr && !result::is_ok(*cell) && !result::is_disturbed(*cell)) return true;
+  }
+  return false;
+}
+
+/// Cells that are disturbed, or did not end well though some of their rounds did, are in no
+/// verdict.
+void hold_to_status(Pair& pair, const Trio& trio) {
+  const auto any = [&trio](const auto& is) {
+    return is(trio.base) || is(trio.changed) || (trio.control != nullptr && is(trio.control));
+  };
+  if (!any([](const CellRecord* cell) { return !result::is_ok(*cell); })) return;
+  pair.verdict = Verdict::unclear;
+  const bool counted =
+      pair.left_out > 0 && pair.reason == result::preempted_words(pair.left_out, pair.rounds);
+  if (counted) return;  // says it already
+  const bool sides_ok = result::is_ok(*trio.base) && result::is_ok(*trio.changed);
+  pair.reason = sides_ok ? "the base once more: " + state_of(trio.control) : states_of(trio);
+  if (any([](const CellRecord* cell) { return result::is_disturbed(*cell); })) {
+    pair.reason += ": repeat on a quiet machine";
+  }
+}
+
+Pair Look::judged(const RoundRange& range) const {
+  Pair pair;
+  pair.id = trio_.base->id;
+  pair.name = trio_.name;
+  pair.what = what_;
+  const PairedRounds rounds = paired_rounds(range);
+  pair.left_out = rounds.left_out;
+  pair.rounds = rounds.logs.size() + rounds.left_out;
+  pair.base = spread_of_turns(*base_, rounds.base);
+  pair.changed = spread_of_turns(*changed_, rounds.changed);
+  pair.control = ratio_of(rounds.control, turns_.confidence);
+  judge_pair(pair, rounds.logs);
+  hold_to_status(pair, trio_);
+  return pair;
+}
+
+int Look::wanted_at_first() const {
+  if (turns_.gate.seconds_most == 0) return 0;  // then all of them are measured at once
+  for (const int rounds : stages(turns_.gate)) {
+    if (!complete({rounds - 1, rounds})) return rounds;
+  }
+  return 0;
+}
+
+void Look::confirm(Pair& pair) const {
+  const Gate& gate = turns_.gate;
+  const std::int64_t last = std::int64_t{gate.rounds_most} + gate.confirm;
+  const PairedRounds rounds = paired_rounds({gate.rounds_most, last});
+  pair.confirm_wanted = !complete({last - 1, last});
+  pair.confirmation = ratio_of(rounds.logs, gate.confidence);
+  const double bar = bar_of(gate, pair.base->median);
+  if (pair.confirmation && pair.confirmation->low > 1 && pair.confirmation->ratio > 1 + bar) return;
+  pair.verdict = Verdict::unclear;
+  pair.reason = "SLOW in " + counted_rounds(pair.base_rounds);
+  if (pair.confirmation) {
+    const Control& found = *pair.confirmation;
+    pair.reason += ", not confirmed by " + std::to_string(rounds.logs.size()) +
+                   " in fresh processes: " + ratio_text(found.ratio, found.low, found.high);
+  } else if (rounds.logs.empty()) {
+    pair.reason += ", and not confirmed: no round in fresh processes counts";
+  } else {
+    pair.reason += ", and " + counted_rounds(rounds.logs.size()) +
+                   " in fresh processes are too few to confirm it";
+  }
+}
+
+}  // namespace
+
+/// What was timed on both sides; empty where nothing was.
+std::vector<std::string> common_timings(const Trio& trio) {
+  std::vector<std::string> whats;
+  if (trio.base == nullptr) return whats;
+  for (const auto& [what, timing] : trio.base->timing) {
+    if (timing_of(trio.changed, what) != nullptr) whats.push_back(what);
+  }
+  return whats;
+}
+
+Pair untimed(const Trio& trio) {
+  Pair pair;
+  pair.name = trio.name;
+  pair.reason = states_of(trio);
+  return pair;
+}
+
+Pair timed(const Trio& trio, const std::string& what, const Turns& turns) {
+  const Gate& gate = turns.gate;
+  const Look look(trio, what, turns);
+  Pair pair;
+  int before = 0;
+  for (const int rounds : looks(gate)) {
+    if (before > 0 && !look.begun({before, rounds})) {
+      pair.rounds_wanted = rounds;
+      break;
+    }
+    pair = look.judged({0, rounds});
+    if (is_over(trio)) break;
+    if (before == 0) pair.rounds_wanted = look.wanted_at_first();
+    if (before > 0 && !look.complete({rounds - 1, rounds})) pair.rounds_wanted = rounds;
+    if (pair.rounds_wanted > 0 || pair.verdict != Verdict::unclear) break;
+    before = rounds;
+  }
+  if (pair.verdict == Verdict::slow && gate.confirm > 0) look.confirm(pair);
+  return pair;
+}
+
+}  // namespace attnbench::compare

@@ -1,0 +1,209 @@
+#include "harness/program/run/plan/planning.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "core/errors.hpp"
+#include "core/hash.hpp"
+#include "core/process/fingerprint.hpp"
+#include "core/protocol.hpp"
+#include "core/text/format.hpp"
+#include "harness/measure/device.hpp"
+#include "harness/program/run/client/worker_client.hpp"
+
+namespace attnbench::run {
+namespace {
+
+namespace fs = std::filesystem;
+using suite::Catalogue;
+
+constexpr double answer_limit_seconds = 600;
+constexpr std::size_t most_told = 20;
+
+/// A plugin that crashed today may load tomorrow: only a whole catalogue is cached.
+bool all_plugins_ok(const Catalogue& catalogue) {
+  return std::all_of(catalogue.plugins.begin(), catalogue.plugins.end(),
+                     [](const suite::PluginSpec& plugin) { return plugin.status == "ok"; });
+}
+
+WorkerOptions options_with(const Build& build) {
+  WorkerOptions options;
+  options.plugins = build.plugins;
+  options.program = build.worker;
+  return options;
+}
+
+std::string key_of(const Build& build) {
+  std::string key =
+      "protocol " + std::to_string(protocol::version) + " " + binary_fingerprint(build);
+  for (const std::string& plugin : build.plugins) key += "\n" + plugin;
+  return result::hash_text(key);
+}
+
+/// The cards that cells name, since workspaces depend on them; null for one that is not there.
+Json cards_of(const std::vector<Cell>& cells) {
+  std::map<std::string, Json> cards;
+  for (const Cell& cell : cells) {
+    if (cards.count(cell.device) == 0) cards[cell.device] = measure::card_if_usable(cell.device);
+  }
+  return cards;
+}
+
+std::optional<std::vector<Forecast>> recalled_forecasts(const fs::path& file, std::size_t count) {
+  const auto known = recalled(file);
+  if (!known || !known->is_array() || known->size() != count) return std::nullopt;
+  try {
+    auto forecasts = known->get<std::vector<Forecast>>();
+    if (is_whole(forecasts)) return forecasts;
+  } catch (const UsageError&) {
+    // A damaged cache is as good as none.
+  }
+  return std::nullopt;
+}
+
+std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells, const Build& build) {
+  WorkerClient worker(options_with(build));
+  const Json answer = worker.request(protocol::Plan{cells}, {}, answer_limit_seconds);
+  std::vector<Forecast> forecasts;
+  try {
+    forecasts = answer.get<protocol::PlanAnswer>().cells;
+  } catch (const UsageError& error) {
+    throw EnvironmentFailure(std::string("the worker's plan: ") + error.what());
+  }
+  if (forecasts.size() != cells.size()) {
+    throw EnvironmentFailure("the worker planned " + std::to_string(forecasts.size()) + " of " +
+                             std::to_string(cells.size()) + " cells");
+  }
+  return forecasts;
+}
+
+/// Prepared data that workers may read: forecasts depend on them. Name, size and time of each file
+/// in the folder and in those directly below it, in order; empty without a folder.
+std::string prepared_data() {
+  const char* folder = std::getenv("ATTNBENCH_DATA");
+  if (folder == nullptr) return "";
+  std::set<std::string> files;
+  std::error_code fault;
+  using Options = fs::directory_options;
+  for (fs::recursive_directory_iterator
+           at(folder, Options::skip_permission_denied | Options::follow_directory_symlink, fault),
+       end;
+       !fault && at != end; at.increment(fault)) {
+    if (at.depth() >= 1) at.disable_recursion_pending();
+    std::error_code unknown;
+    if (!at->is_regular_file(unknown)) continue;
+    files.insert(at->path().string() + " " + std::to_string(at->file_size(unknown)) + " " +
+                 std::to_string(at->last_write_time(unknown).time_since_epoch().count()));
+  }
+  std::string all = folder;
+  for (const std::string& file : files) all += "\n" + file;
+  return all;
+}
+
+std::optional<Settled> settled(const Forecast& forecast, std::int64_t limit) {
+  if (forecast.status) return Settled{*forecast.status, forecast.reason, forecast.detail};
+  if (!forecast.supported) {
+    return Settled{result::Status::unsupported,
+                   forecast.reason.empty() ? "no reason given" : forecast.reason, ""};
+  }
+  const double predicted = forecast.peak_bytes.value_or(0);
+  if (limit > 0 && predicted > static_cast<double>(limit)) {
+    return Settled{result::Status::skipped,
+                   "predicted " + result::human_bytes(predicted) + " is over the limit of " +
+                       result::human_bytes(static_cast<double>(limit)) +
+                       "; --memory-limit raises it",
+                   ""};
+  }
+  return std::nullopt;
+}
+
+/// Refuses what the suite asks for and makes no sense; a mechanism whose forecast failed is not the
+/// suite's mistake. Cells of one mistake differ in sizes only: each sentence is told once.
+void refuse_senseless(const std::vector<Planned>& planned) {
+  std::set<std::string> told;
+  std::string message;
+  for (const Planned& one : planned) {
+    if (one.runs() || !one.forecast.refused) continue;
+    const std::string sentence = one.cell.label + ": " + one.settled->reason;
+    if (told.size() < most_told && told.insert(sentence).second) {
+      message += (message.empty() ? "" : "\n") + sentence;
+    }
+  }
+  if (!message.empty()) throw CellsRefused(message);
+}
+
+}  // namespace
+
+Catalogue load_catalogue(const Build& build) {
+  const fs::path file = cache_file("catalogue-" + key_of(build) + ".json");
+  if (const auto known = recalled(file)) {
+    try {
+      return known->get<Catalogue>();
+    } catch (const UsageError&) {
+      // A damaged cache is as good as none.
+    }
+  }
+  WorkerClient worker(options_with(build));
+  const Json answer = worker.request({{"type", "catalogue"}}, {}, answer_limit_seconds);
+  try {
+    Catalogue catalogue = answer.get<Catalogue>();
+    // Under the key as it is now: the worker may have learned of files that Python depends on.
+    if (all_plugins_ok(catalogue)) {
+      remember(cache_file("catalogue-" + key_of(build) + ".json"), answer);
+    }
+    return catalogue;
+  } catch (const UsageError& error) {
+    throw EnvironmentFailure(std::string("the worker's catalogue: ") + error.what());
+  }
+}
+
+bool is_whole(const std::vector<Forecast>& forecasts) {
+  return std::none_of(forecasts.begin(), forecasts.end(),
+                      [](const Forecast& one) { return one.status.has_value(); });
+}
+
+std::vector<Forecast> forecast(const std::vector<Cell>& cells, const Build& build) {
+  const std::string key = result::hash_text(key_of(build) + Json(cells).dump() +
+                                            cards_of(cells).dump() + prepared_data());
+  const fs::path file = cache_file("forecast-" + key + ".json");
+  if (auto known = recalled_forecasts(file, cells.size())) return std::move(*known);
+  std::vector<Forecast> forecasts = asked_of_worker(cells, build);
+  if (is_whole(forecasts)) remember(file, forecasts);
+  return forecasts;
+}
+
+std::vector<Cell> cells_from(const Json& cells) {
+  std::vector<Cell> out;
+  for (const Json& cell : cells) {
+    try {
+      out.push_back(cell.get<Cell>());
+    } catch (const UsageError& error) {
+      const Json label = cell.is_object() ? cell.value("label", Json()) : Json();
+      throw CellsRefused((label.is_string() ? label.get<std::string>() : std::string("a cell")) +
+                         ": " + error.what());
+    }
+  }
+  return out;
+}
+
+Json to_json(const Settled& settled) {
+  Json json = {{"status", result::to_string(settled.status)}, {"reason", settled.reason}};
+  if (!settled.detail.empty()) json["detail"] = settled.detail;
+  return json;
+}
+
+std::vector<Planned> plan_cells(const std::vector<Cell>& cells,
+                                const std::vector<Forecast>& forecasts,
+                                const std::function<std::int64_t(const Cell& cell)>& memory_limit) {
+  std::vector<Planned> planned;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    planned.push_back(
+        {cells[i], forecasts.at(i), settled(forecasts.at(i), memory_limit(cells[i]))});
+  }
+  refuse_senseless(planned);
+  return planned;
+}
+
+}  // namespace attnbench::run

@@ -1,0 +1,46 @@
+// A prepared text: the bytes of each split by their place, and the levels that a language model is
+// held against.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tasks/data/cache.hpp"
+
+namespace attnbench::tasks::lm {
+
+class Text {
+ public:
+  /// Throws UsageError "FILE: …" where the cache holds no text.
+  explicit Text(std::shared_ptr<const prepared::Cache> cache);
+
+  const prepared::Cache& cache() const { return *cache_; }
+  std::int64_t bytes(prepared::Split split) const {
+    return static_cast<std::int64_t>(cache_->facts(split).tokens);
+  }
+  /// Copies the bytes [first, first + out.size()) of `split`, each a number from 0 to 255. Safe
+  /// from several threads. Throws std::out_of_range beyond the split's end.
+  void copy(prepared::Split split, std::int64_t first, std::span<std::int64_t> out) const;
+
+ private:
+  std::shared_ptr<const prepared::Cache> cache_;
+};
+
+/// Mean bits of a byte, predicted from as many bytes before it as `context`.
+struct Level {
+  std::int64_t context = 0;
+  double bits_per_byte = 0;
+};
+
+/// What counting reaches: the bytes of the test, from the third on, predicted by how often each
+/// byte follows the same 0, 1 or 2 bytes in the training text, of which the first `most_counted`
+/// bytes are counted. Where a context was followed by n bytes, d of them different, k of them this
+/// one, its probability is (k + d q) / (n + d) (Witten and Bell 1991, method C), q that of the
+/// context that is one byte shorter; without any context it is (k + 1) / (n + 256). Only the first
+/// `most_scored` bytes of the test are scored; 0 = all.
+std::vector<Level> counted_levels(const Text& text, std::int64_t most_scored = 0,
+                                  std::int64_t most_counted = std::int64_t{1} << 30);
+
+}  // namespace attnbench::tasks::lm

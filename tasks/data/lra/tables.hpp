@@ -1,0 +1,34 @@
+// Readers of Long Range Arena's own tables: ListOps and Retrieval (AAN) as tab-separated files, in
+// a folder, an archive, or lra_release.gz as it was published. Formats: google-research/
+// long-range-arena @cd31e5c, lra_benchmarks/{listops,matching}/input_pipeline.py.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "tasks/data/rows.hpp"
+
+namespace attnbench::tasks::lra {
+
+using namespace prepared;
+
+/// basic_train.tsv, basic_val.tsv and basic_test.tsv: a line "Source\tTarget", then an expression
+/// and its value. Round brackets are dropped; every row is held to its value. Where the archive has
+/// several such folders (the published one does), the deepest is read.
+///
+/// Both throw UsageError "FROM, member NAME, line N: …": a split that is missing, another number of
+/// columns, a label that is not a number, out of range or not the value, no tokens, unbalanced
+/// brackets; a table that is no text, unless `raw`.
+std::unique_ptr<RowSource> read_listops(const std::filesystem::path& from,
+                                        const ProgressCall& progress = {}, bool raw = false);
+
+/// new_aan_pairs.{train,eval,test}.tsv: no header, no quotes; label (0, 1, 0.0 or 1.0), two ids,
+/// two texts. Ids of tokens are byte + 1, 0 is padding. `keep`: bytes of a text that are kept, 1 to
+/// 10,000 (the original keeps 10,000, then cuts at its length).
+std::unique_ptr<RowSource> read_retrieval(const std::filesystem::path& from, int keep = 4096,
+                                          const ProgressCall& progress = {}, bool raw = false);
+
+/// Bytes as ids of tokens, byte + 1.
+void append_bytes(std::string_view text, std::vector<std::uint16_t>& tokens);
+
+}  // namespace attnbench::tasks::lra

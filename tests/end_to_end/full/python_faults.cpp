@@ -1,0 +1,28 @@
+#include "tests/end_to_end/python_faults.hpp"
+
+using namespace attnbench::test;
+
+TEST_CASE("everything that a file in Python can do wrong is named", "[program][python]") {
+  if (!have_python()) return;
+  held_to({{"nothing", "error", "bad.py:1: there is no nothing; .*"},
+           {"no_query", "error", "bad.py:18: it takes no parameter query; .*"},
+           {"unknown", "error", "bad.py:21: its parameter gate has no default .*"},
+           {"no_pattern", "error", "bad.py:24: it takes neither causal nor pattern.*"},
+           {"dtype", "error", "bad.py:30: dtype returned .* Double on cpu; expected .*"},
+           {"device", "error", "bad.py:33: device returned .* on meta; expected .*"},
+           {"no_tensor", "error", "bad.py:36: no_tensor returned int; expected .*"},
+           {"pair", "error", "bad.py:39: pair returned tuple; expected .*"},
+           {"ends", "crashed", "bad.py:49: .*exit code 3.*"},
+           {"default", "error", "bad.py:52: default changed the default dtype.*"},
+           {"graph", "error", "bad.py:60: graph returned an output with a graph .*"},
+           {"leaf", "error", "bad.py:64: leaf changed requires_grad of its input query.*"},
+           {"both", "error", "bad.py:122: bad_both returned the same output for other inputs.*"},
+           {"lines", "error", "bad.py:135: ValueError: what is wrong(;.*)?"},
+           {"gap", "error", "bad.py:140: RuntimeError: what is wrong(;.*)?"},
+           {"recurses", "error", "bad.py:90: RecursionError: .*"},
+           {"claims", "error", "bad.py:98: its attribute claims has 'rows_sum_to_two'.*"},
+           {"reference", "error", "bad.py:102: its reference: .*softmx.*"},
+           {"leaves.py:f", "error", "leaves.py:2: SystemExit: 1.*"},
+           {"no_such_package.inner:f", "unsupported",
+            "there is no module no_such_package in Python .*"}});
+}

@@ -1,0 +1,131 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/installed.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/process.hpp"
+
+using namespace attnbench;
+
+namespace {
+
+const std::string fixture = test::source_folder() + "/tests/reports/fixture.json";
+
+}  // namespace
+
+TEST_CASE("report prints the page's path, then the verdict", "[program]") {
+  const test::TemporaryFolder folder;
+  const auto done =
+      test::call("report " + fixture + " --no-render --out " + (folder / "out").string());
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.out, Catch::StartsWith((folder / "out/index.html").string() + "\n\nVerdict\n"));
+  CHECK(done.out.find('\x1b') == std::string::npos);  // no terminal, no colour
+  CHECK(std::filesystem::exists(folder / "out/index.html"));
+}
+
+TEST_CASE("an installed program says what is missing there for pictures", "[program]") {
+  const test::TemporaryFolder folder;
+  auto environment = test::installed_elsewhere().environment();
+  environment["ATTNBENCH_PYTHON"] = folder / "nowhere";
+  const auto done =
+      test::run({test::installed_elsewhere().program(), "report", fixture, "--out", folder / "out"},
+                580, environment);
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.err, Catch::Contains("nowhere has no module vl_convert") &&
+                           Catch::Contains("share/attnbench/venv") &&
+                           !Catch::Contains("./attnbench"));
+  // The suites are installed, too, and found by name.
+  const auto planned =
+      test::run({test::installed_elsewhere().program(), "plan", "quickstart", "--profile", "quick"},
+                580, environment, folder.path());
+  INFO(planned.err);
+  CHECK(planned.exit_code == 0);
+  CHECK_THAT(planned.out, Catch::Contains("softmax, naive"));
+}
+
+TEST_CASE("an installed program draws by its own script", "[program]") {
+  const test::TemporaryFolder folder;
+  const std::string python = folder / "python";
+  test::write_file(
+      python, "#!/bin/sh\nprintf '%s\\n' \"$1\" > '" + (folder / "said").string() + "'\nexit 0\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  auto environment = test::installed_elsewhere().environment();
+  environment["ATTNBENCH_PYTHON"] = python;
+  const auto done =
+      test::run({test::installed_elsewhere().program(), "report", fixture, "--out", folder / "out"},
+                580, environment);
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  std::string script = test::read_file(folder / "said");
+  while (!script.empty() && script.back() == '\n') script.pop_back();
+  CHECK(std::filesystem::equivalent(
+      script, test::installed_elsewhere().prefix / "share/attnbench/render.py"));
+}
+
+TEST_CASE("an installed program has figures and a page that draws them", "[program]") {
+  // What the launcher prepares; elsewhere the tests before hold what is said without it.
+  const std::filesystem::path launchers = test::source_folder() + "/build/venv";
+  if (!std::filesystem::exists(launchers / ".ready")) return;
+  const test::TemporaryFolder folder;
+  auto environment = test::installed_elsewhere().environment();
+  environment["ATTNBENCH_PYTHON"] = launchers / "bin/python";
+  const auto done =
+      test::run({test::installed_elsewhere().program(), "report", fixture, "--out", folder / "out"},
+                580, environment);
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  CHECK(done.err.find("no pictures") == std::string::npos);
+  CHECK_THAT(test::read_file(folder / "out/figures/kernel_time_forward.svg"),
+             Catch::StartsWith("<svg"));
+  CHECK_THAT(test::read_file(folder / "out/index.html"), Catch::Contains("vegaEmbed"));
+}
+
+TEST_CASE("report --csv prints the tidy table and nothing else", "[program]") {
+  const test::TemporaryFolder folder;
+  const std::string report = "report " + fixture + " --csv ", file = folder / "table.csv";
+  const auto printed = test::call(report + "-");
+  CHECK(printed.exit_code == 0);
+  CHECK(printed.err.empty());
+  CHECK_THAT(printed.out, Catch::StartsWith("id,label,task,mechanism,implementation,device,"));
+  const auto written = test::call(report + file);
+  CHECK(written.exit_code == 0);
+  CHECK(written.out.empty());
+  CHECK(test::read_file(file) == printed.out);
+  CHECK(test::call(report + file).exit_code == 0);
+  test::write_file(file, "edited");
+  const auto again = test::call(report + file);
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.err, Catch::Contains("is there already") && Catch::Contains("--force"));
+  CHECK(test::call(report + "- " + fixture).exit_code == 0);
+}
+
+TEST_CASE("report refuses what is no result", "[program]") {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "result.json", "{\"context\": {}}");
+  const auto malformed = test::call("report " + folder.path().string());
+  CHECK(malformed.exit_code == 2);
+  CHECK_THAT(malformed.err, Catch::Contains("result.json: /benchmarks: expected an array"));
+  for (const std::string& line :
+       {std::string("report no/such/run"), std::string("report"),
+        "report " + fixture + " --format gif", "compare " + fixture + " nowhere"}) {
+    INFO(line);
+    CHECK(test::call(line).exit_code == 2);
+  }
+}
+
+TEST_CASE("compare describes and exits with 0", "[program]") {
+  const test::TemporaryFolder files;
+  const std::string compare = "compare " + fixture + " " + fixture;
+  const std::string markdown = files / "compare.md", junit = files / "compare.xml";
+  const auto text = test::call(compare + " --markdown " + markdown + " --junit " + junit);
+  INFO(text.err);
+  CHECK(text.exit_code == 0);
+  CHECK_THAT(text.out, Catch::Contains("disjoint in 0 of 111 timings"));
+  CHECK_THAT(test::read_file(markdown), Catch::StartsWith("<!-- attnbench compare -->\n"));
+  CHECK_THAT(test::read_file(junit), Catch::Contains("<testsuite name=\"attnbench compare\"") &&
+                                         Catch::Contains("<testcase "));
+  const auto json = test::call(compare + " --json");
+  CHECK(json.exit_code == 0);
+  CHECK(nlohmann::json::parse(json.out)["timed"] == 111);
+}
