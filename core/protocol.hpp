@@ -27,7 +27,7 @@
 
 #include "core/catalogue.hpp"
 #include "core/cell.hpp"
-#include "core/process/process_rank.hpp"
+#include "core/process_rank.hpp"
 
 namespace attnbench::run {
 

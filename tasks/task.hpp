@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "attention/registry.hpp"
-#include "core/process/process_rank.hpp"
+#include "core/process_rank.hpp"
 
 namespace attnbench::tasks {
 

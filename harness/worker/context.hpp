@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/process/process_rank.hpp"
+#include "core/process_rank.hpp"
 #include "core/result/record.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/interference.hpp"

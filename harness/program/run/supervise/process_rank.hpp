@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/process/process_rank.hpp"
+#include "core/process_rank.hpp"
 
 namespace attnbench::run {
 

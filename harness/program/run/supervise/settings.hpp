@@ -12,7 +12,7 @@
 
 #include "core/failure.hpp"
 #include "core/process/limits.hpp"
-#include "core/process/process_rank.hpp"
+#include "core/process_rank.hpp"
 #include "core/result/document.hpp"
 #include "harness/program/run/supervise/process_rank.hpp"
 #include "harness/program/run/supervise/progress.hpp"
