@@ -7,7 +7,6 @@
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
 #include "core/output_file.hpp"
-#include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::result {

@@ -14,7 +14,6 @@
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 #include "core/manifest.hpp"
-#include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::result {

@@ -8,6 +8,11 @@
 
 namespace attnbench::result {
 
+/// Writes `content` to a temporary name beside `file` and renames it over it: on failure `file`
+/// stays as it was, and EnvironmentFailure names path and reason. Links are followed; a device, a
+/// pipe and the program's own standard output are written to, never replaced.
+void write_atomically(const std::filesystem::path& file, std::string_view content);
+
 /// Refuses before any work what `write` would have to refuse after it.
 class OutputFile {
  public:

@@ -11,6 +11,7 @@
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
 #include "core/manifest.hpp"
+#include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"

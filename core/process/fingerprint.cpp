@@ -1,4 +1,5 @@
 #include "core/process/fingerprint.hpp"
+#include "core/output_file.hpp"
 
 #include <sys/stat.h>
 

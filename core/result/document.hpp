@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/result/machine.hpp"
@@ -127,11 +126,5 @@ void write_result(const std::filesystem::path& file, const Result& result);
 /// Reads a result.json, or the one in a run's folder, and checks its form. Throws UsageFailure
 /// naming file, JSON pointer and expectation.
 Result read_result(const std::filesystem::path& file_or_folder);
-
-/// Writes `content` to a temporary name beside `file` and renames it over it: on failure `file`
-/// stays as it was, and EnvironmentFailure names path and reason. Links are followed; a device, a
-/// pipe and the program's own standard output are written to, never replaced
-/// (core/output_file.cpp).
-void write_atomically(const std::filesystem::path& file, std::string_view content);
 
 }  // namespace attnbench::result

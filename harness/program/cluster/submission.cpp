@@ -5,6 +5,7 @@
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
+#include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/shell.hpp"

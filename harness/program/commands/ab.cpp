@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/commands/ab_output.hpp"

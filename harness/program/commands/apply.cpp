@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/failure.hpp"
+#include "core/output_file.hpp"
 #include "core/process/limits.hpp"
 #include "core/process/signals.hpp"
 #include "core/result/document.hpp"

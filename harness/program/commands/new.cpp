@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/failure.hpp"
+#include "core/output_file.hpp"
 #include "core/process/fingerprint.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"

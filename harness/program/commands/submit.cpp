@@ -7,6 +7,7 @@
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
+#include "core/output_file.hpp"
 #include "core/process/fingerprint.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"

@@ -6,6 +6,7 @@
 
 #include "core/failure.hpp"
 #include "core/manifest.hpp"
+#include "core/output_file.hpp"
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/commands/command.hpp"

@@ -8,6 +8,7 @@
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
+#include "core/output_file.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::gallery {

@@ -1,4 +1,5 @@
 #include "core/result/document.hpp"
+#include "core/output_file.hpp"
 
 #include <sys/resource.h>
 
