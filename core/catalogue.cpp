@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace attnbench::suite {
+namespace attnbench {
 namespace {
 
 template <class T>
@@ -79,4 +79,4 @@ std::vector<std::string> Catalogue::task_names() const {
   return all;
 }
 
-}  // namespace attnbench::suite
+}  // namespace attnbench

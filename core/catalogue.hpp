@@ -10,7 +10,7 @@
 #include "core/cell.hpp"
 #include "core/json_object.hpp"
 
-namespace attnbench::suite {
+namespace attnbench {
 
 /// How something departs from published code, and how that is undone.
 struct DepartureSpec {
@@ -21,7 +21,7 @@ struct DepartureSpec {
 struct ImplementationSpec {
   std::string name;
   std::string title;
-  run::Exponents growth;  ///< claimed
+  Exponents growth;  ///< claimed
   bool differentiable = true;
 };
 
@@ -122,4 +122,4 @@ ATTNBENCH_JSON(PluginSpec);
 ATTNBENCH_JSON(Stamp);
 ATTNBENCH_JSON(Catalogue);
 
-}  // namespace attnbench::suite
+}  // namespace attnbench

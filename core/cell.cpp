@@ -12,8 +12,6 @@ ATTNBENCH_JSON_CODEC(Problem) {
   json.word("dtype", value.dtype, to_string, dtype_from);
 }
 
-namespace run {
-
 ATTNBENCH_JSON_CODEC(Cell) {
   JSON_AT(id, label, task, task_label, mechanism, implementation, device, options, settings);
   JSON_MAYBE(varies);
@@ -40,5 +38,4 @@ ATTNBENCH_JSON_CODEC(Forecast) {
   JSON_MAYBE(peak_bytes, options, once, calls, calls_cost, status, detail, refused);
 }
 
-}  // namespace run
 }  // namespace attnbench

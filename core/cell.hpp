@@ -22,8 +22,6 @@ void to_json(nlohmann::json& json, const Problem& problem);
 /// Throws UsageError.
 void from_json(const nlohmann::json& json, Problem& problem);
 
-namespace run {
-
 struct Cell {
   std::string id;     ///< unique in its run, and the name of its files
   std::string label;  ///< of its suite entry
@@ -83,5 +81,4 @@ void to_json(nlohmann::json& json, const Forecast& forecast);
 /// `problem` is.
 void from_json(const nlohmann::json& json, Forecast& forecast);
 
-}  // namespace run
 }  // namespace attnbench

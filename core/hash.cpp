@@ -9,7 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace attnbench::result {
+namespace attnbench {
 namespace {
 
 std::string hexadecimal(XXH128_hash_t hash) {
@@ -42,4 +42,4 @@ std::string hash_file(const std::filesystem::path& file) {
   return hexadecimal(XXH3_128bits_digest(state.get()));
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench

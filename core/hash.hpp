@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace attnbench::result {
+namespace attnbench {
 
 std::string hash_text(std::string_view text);
 /// Of the file's content; throws std::runtime_error if it cannot be read.
 std::string hash_file(const std::filesystem::path& file);
 
-}  // namespace attnbench::result
+}  // namespace attnbench

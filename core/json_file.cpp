@@ -13,17 +13,17 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::result {
+namespace attnbench {
 namespace {
 
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what,
                          const std::string& expected) {
-  throw UsageFailure(quotable(file.string()) + ": " + what + "; expected " + expected);
+  throw UsageFailure(text::quotable(file.string()) + ": " + what + "; expected " + expected);
 }
 
-std::string size_text(std::size_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+std::string size_text(std::size_t bytes) { return text::human_bytes(static_cast<double>(bytes)); }
 
 /// Closes what it holds.
 class Descriptor {
@@ -64,8 +64,8 @@ std::string place_in(std::string_view text, const std::string& name, std::size_t
   const std::size_t column =
       1 + (line_begin == std::string_view::npos ? before.size() : before.size() - line_begin - 1);
   const auto lines = static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
-  return quotable(name) + ":" + std::to_string(first_line + lines) + ":" + std::to_string(column) +
-         ": ";
+  return text::quotable(name) + ":" + std::to_string(first_line + lines) + ":" +
+         std::to_string(column) + ": ";
 }
 
 std::string after(const std::string& text, const std::string& mark) {
@@ -169,11 +169,11 @@ std::string json_complaint(const nlohmann::json::exception& error) {
   } else if (text.rfind("key '", 0) == 0) {
     text = "expected the " + text.substr(0, text.rfind('\'') + 1) + ", found nothing";
   }
-  return quotable(text);
+  return text::quotable(text);
 }
 
 void refuse_unreadable(const fs::path& file, const nlohmann::json::exception& error) {
-  throw UsageFailure(quotable(file.string()) + ": /attnbench: " + json_complaint(error) +
+  throw UsageFailure(text::quotable(file.string()) + ": /attnbench: " + json_complaint(error) +
                      "; is it a result.json that attnbench wrote, complete and unedited?");
 }
 
@@ -198,7 +198,7 @@ Json parse_json(std::string_view text, const std::string& name, const std::strin
     const std::size_t position = text.find(number);
     throw UsageFailure(
         place_in(text, name, position == std::string_view::npos ? 0 : position, first_line) +
-        "the number " + quotable(number) + " is too large; expected " + expected);
+        "the number " + text::quotable(number) + " is too large; expected " + expected);
   }
 }
 
@@ -224,4 +224,4 @@ std::string file_tail(const std::filesystem::path& file, std::size_t bytes) {
   return text;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace attnbench::result {
+namespace attnbench {
 
 using Json = nlohmann::json;
 
@@ -59,4 +59,4 @@ BoundsFault bounds_fault(std::string_view text, const JsonBounds& bounds);
 /// found string".
 std::string json_complaint(const nlohmann::json::exception& error);
 
-}  // namespace attnbench::result
+}  // namespace attnbench

@@ -21,13 +21,13 @@ void refuse_value(const char* expected, const Json& found) {
   throw SchemaError("", std::string("expected ") + expected + ", found " + found_text(found));
 }
 
-std::optional<double> result::number_of(const Values& values, const std::string& name) {
+std::optional<double> number_of(const Values& values, const std::string& name) {
   const Json* const value = find_value(values, name);
   if (value == nullptr || !value->is_number()) return std::nullopt;
   return value->get<double>();
 }
 
-const Json* result::find_value(const Values& values, const std::string& name) {
+const Json* find_value(const Values& values, const std::string& name) {
   const auto found = values.find(name);
   return found == values.end() ? nullptr : &found->second;
 }
@@ -55,7 +55,7 @@ bool JsonReader::is_known(const std::string& key) const {
   return std::any_of(known_.begin(), known_.end(), [&](const char* known) { return key == known; });
 }
 
-void JsonReader::rest(result::Values& values) {
+void JsonReader::rest(Values& values) {
   strict_ = false;
   for (const auto& [key, value] : object_.items()) {
     if (!is_known(key)) values[key] = value;

@@ -48,8 +48,6 @@ std::string found_text(const nlohmann::json& value);
 /// Throws SchemaError: "expected `expected`, found …".
 [[noreturn]] void refuse_value(const char* expected, const nlohmann::json& found);
 
-namespace result {
-
 using Json = nlohmann::json;
 /// Values by name, where the names are not the result's: settings, options, metrics, rates.
 using Values = Json::object_t;
@@ -58,8 +56,6 @@ using Values = Json::object_t;
 std::optional<double> number_of(const Values& values, const std::string& name);
 /// The value of that name; null where there is none.
 const Json* find_value(const Values& values, const std::string& name);
-
-}  // namespace result
 
 namespace detail {
 
@@ -182,7 +178,7 @@ class JsonReader {
     }
   }
   /// Keeps the keys that were not asked for.
-  void rest(result::Values& values);
+  void rest(Values& values);
   void ignore_rest() { strict_ = false; }
   /// Throws for a key that was not read, naming the closest known one, unless the rest was kept
   /// or left out.
@@ -231,7 +227,7 @@ class JsonWriter {
   void word(const char* key, const T& member, const char* (*to)(T), T (*)(const std::string&)) {
     json_[key] = to(member);
   }
-  void rest(const result::Values& values) { json_.update(values); }
+  void rest(const Values& values) { json_.update(values); }
   void ignore_rest() {}
 
  private:

@@ -9,7 +9,7 @@
 #include "core/output_file.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::result {
+namespace attnbench {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,10 +90,10 @@ void Manifest::expect_ours(const std::vector<std::string>& names) const {
   if (found.empty()) return;
   std::string list;
   for (std::size_t i = 0; i < std::min(found.size(), most_named); ++i) {
-    list += (i == 0 ? "" : ", ") + quotable(found[i], 100);
+    list += (i == 0 ? "" : ", ") + text::quotable(found[i], 100);
   }
   if (found.size() > most_named) list += ", … (" + std::to_string(found.size()) + " in all)";
-  throw UsageFailure(quotable(folder_.string()) + ": would replace " + list +
+  throw UsageFailure(text::quotable(folder_.string()) + ": would replace " + list +
                      ", which attnbench did not write or somebody changed since; choose another "
                      "folder with --out, move them away, or pass --force to replace them");
 }
@@ -153,10 +153,10 @@ void publish(const fs::path& staging, const fs::path& folder, Manifest& manifest
     manifest.settle();
     manifest.save();
   } catch (const fs::filesystem_error& error) {
-    throw EnvironmentFailure("cannot write to " + quotable(folder.string()) + ": " +
+    throw EnvironmentFailure("cannot write to " + text::quotable(folder.string()) + ": " +
                              error.code().message() +
                              "; free space there or choose another folder with --out");
   }
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench

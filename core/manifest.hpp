@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::result {
+namespace attnbench {
 
 /// Names are paths below the folder, with "/" between their parts. A file that was changed since it
 /// was written is the user's work and stays.
@@ -56,4 +56,4 @@ void publish(const std::filesystem::path& staging, const std::filesystem::path& 
 /// Makes all files below `folder` ours, its manifest being written anew.
 void claim(const std::filesystem::path& folder, const std::string& writer);
 
-}  // namespace attnbench::result
+}  // namespace attnbench

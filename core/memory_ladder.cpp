@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace attnbench::measure {
+namespace attnbench {
 namespace {
 
 /// Seconds per byte, greater the more is touched.
@@ -40,4 +40,4 @@ nlohmann::json to_json(const std::vector<Rung>& ladder) {
   return out;
 }
 
-}  // namespace attnbench::measure
+}  // namespace attnbench

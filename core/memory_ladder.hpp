@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
 
-namespace attnbench::measure {
+namespace attnbench {
 
 /// Bytes touched by all threads together, and the rate of copying half of them onto the other half.
 struct Rung {
@@ -21,4 +21,4 @@ double slowdown(const std::vector<Rung>& ladder, double small, double large);
 /// [{bytes, bytes_per_second}, …].
 nlohmann::json to_json(const std::vector<Rung>& ladder);
 
-}  // namespace attnbench::measure
+}  // namespace attnbench

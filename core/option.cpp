@@ -154,7 +154,7 @@ std::string range_text(const Option& option) {
 }
 
 std::string closest_word(const std::string& word, const std::vector<std::string>& known) {
-  return suite::nearest_word(word, known);
+  return text::nearest_word(word, known);
 }
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {

@@ -16,7 +16,7 @@
 #include "core/manifest.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::result {
+namespace attnbench {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,8 +88,8 @@ fs::path link_target(fs::path file) {
     file = file.parent_path() / fs::read_symlink(file, ignored);
   }
   if (!fs::is_symlink(fs::symlink_status(file, ignored))) return file;
-  throw EnvironmentFailure("cannot write " + quotable(file.string()) + ": " + std::strerror(ELOOP) +
-                           "; remove the link");
+  throw EnvironmentFailure("cannot write " + text::quotable(file.string()) + ": " +
+                           std::strerror(ELOOP) + "; remove the link");
 }
 
 /// Whether `file` is one on a disk, or will be.
@@ -103,7 +103,7 @@ bool is_kept(const fs::path& file) {
 
 OutputFile::OutputFile(std::string option, fs::path file, std::string writer, bool force)
     : file_(std::move(file)), writer_(std::move(writer)) {
-  const std::string place = option + " " + quotable(file_.string());
+  const std::string place = option + " " + text::quotable(file_.string());
   std::error_code ignored;
   if (own_stream(file_) != nullptr) return;
   if (fs::is_directory(file_, ignored)) {
@@ -111,8 +111,8 @@ OutputFile::OutputFile(std::string option, fs::path file, std::string writer, bo
   }
   const fs::path target = link_target(file_);
   if (!fs::exists(file_, ignored) && !fs::is_directory(folder_of(target), ignored)) {
-    throw UsageFailure(place + ": there is no folder " + quotable(folder_of(target).string()) +
-                       "; make it first");
+    throw UsageFailure(place + ": there is no folder " +
+                       text::quotable(folder_of(target).string()) + "; make it first");
   }
   if (force || !is_kept(file_)) return;
   if (!fs::exists(file_, ignored) || fs::file_size(file_, ignored) == 0) return;
@@ -170,4 +170,4 @@ void move_over(const fs::path& from, const fs::path& file) {
   fs::remove(from);
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace attnbench::result {
+namespace attnbench {
 
 /// Writes `content` to a temporary name beside `file` and renames it over it: on failure `file`
 /// stays as it was, and EnvironmentFailure names path and reason. Links are followed; a device, a
@@ -38,4 +38,4 @@ std::optional<OutputFile> output_file(const std::string& option, const std::stri
 /// EnvironmentFailure.
 void move_over(const std::filesystem::path& from, const std::filesystem::path& file);
 
-}  // namespace attnbench::result
+}  // namespace attnbench

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace attnbench::run {
+namespace attnbench {
 
 /// As torchrun says it: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 writes the run, the
 /// others only what they need themselves.
@@ -21,4 +21,4 @@ struct ProcessRank {
   bool writes_the_run() const { return rank == 0; }
 };
 
-}  // namespace attnbench::run
+}  // namespace attnbench

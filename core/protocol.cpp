@@ -5,7 +5,7 @@
 
 #include "core/json_object.hpp"
 
-namespace attnbench::run {
+namespace attnbench {
 
 PluginName::PluginName(const std::string& text) : path(text) {
   const std::size_t equals = text.find('=');
@@ -20,7 +20,7 @@ PluginName::PluginName(const std::string& text) : path(text) {
 
 ATTNBENCH_JSON_CODEC(ProcessRank) { JSON_AT(rank, size, address, port); }
 
-}  // namespace attnbench::run
+}  // namespace attnbench
 
 namespace attnbench::protocol {
 namespace {

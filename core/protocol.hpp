@@ -29,7 +29,7 @@
 #include "core/cell.hpp"
 #include "core/process_rank.hpp"
 
-namespace attnbench::run {
+namespace attnbench {
 
 /// A plugin as the command line names it: PATH, or WORD=PATH for one whose mechanism NAME is to be
 /// called NAME_WORD, so that two builds of a plugin can be loaded side by side. A WORD is
@@ -43,7 +43,7 @@ struct PluginName {
 
 ATTNBENCH_JSON(ProcessRank);
 
-}  // namespace attnbench::run
+}  // namespace attnbench
 
 namespace attnbench::protocol {
 
@@ -81,7 +81,7 @@ struct Hello {
 };
 
 struct Plan {
-  std::vector<run::Cell> cells;
+  std::vector<attnbench::Cell> cells;
 };
 
 /// The part that all requests share which a child works on.
@@ -99,14 +99,14 @@ struct Probe : ChildRequest {
 
 /// Asks for one round of one cell.
 struct Run : ChildRequest {
-  run::Cell cell;
+  attnbench::Cell cell;
   int round = 0;
   std::uint64_t seed = 0;
   bool pinned = true;  ///< to as many CPUs as threads
   SamplingRule measure;
-  std::string checkpoint;                        ///< folder for a training's checkpoints
-  std::string binary;                            ///< fingerprint of what computes
-  std::optional<run::ProcessRank> process_rank;  ///< absent where one process trains alone
+  std::string checkpoint;                   ///< folder for a training's checkpoints
+  std::string binary;                       ///< fingerprint of what computes
+  std::optional<ProcessRank> process_rank;  ///< absent where one process trains alone
 };
 
 /// Asks for the conformance kit.
@@ -144,7 +144,7 @@ struct Data : ChildRequest {
 
 /// Asks a trained model for bytes after a prompt, or for the bits that it takes to say a text.
 struct Generate : ChildRequest {
-  run::Cell cell;
+  attnbench::Cell cell;
   std::string checkpoint;      ///< the folder of the cell's checkpoints
   std::string binary;          ///< fingerprint of what computes
   std::uint64_t run_seed = 0;  ///< of the run that trained it
@@ -160,12 +160,12 @@ struct Generate : ChildRequest {
 struct HelloAnswer {
   int protocol = version;
   int pid = 0;
-  suite::Stamp stamp;
-  std::vector<suite::PluginSpec> plugins;
+  Stamp stamp;
+  std::vector<PluginSpec> plugins;
 };
 
 struct PlanAnswer {
-  std::vector<run::Forecast> cells;  ///< in the request's order
+  std::vector<attnbench::Forecast> cells;  ///< in the request's order
 };
 
 /// A float32 product on one thread.
@@ -255,7 +255,7 @@ struct ApplyAnswer : ChildAnswer {
   std::map<std::string, AppliedParameter> parameters;
   std::optional<nlohmann::json> check;  ///< as a record's; absent where no row was checked
   std::vector<std::string> files;
-  suite::Stamp stamp;
+  Stamp stamp;
 
   bool ran() const { return status == result::Status::ok || status == result::Status::wrong; }
 };

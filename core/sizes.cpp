@@ -94,7 +94,7 @@ class Evaluator {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw ExpressionError("the size \"" + result::quotable(text_) + "\" " + what);
+    throw ExpressionError("the size \"" + text::quotable(text_) + "\" " + what);
   }
 
   const std::string& text_;
@@ -126,7 +126,7 @@ std::int64_t Sizes::given(const std::string& name) {
     std::vector<std::string> known;
     for (const auto& [each, ignored] : values_) known.push_back(each);
     throw ExpressionError("there is no size \"" + name + "\" here; " +
-                          suite::suggestion(name, known));
+                          text::suggestion(name, known));
   }
   if (const auto* integer = std::get_if<std::int64_t>(&found->second)) return *integer;
   if (!open_.insert(name).second) {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace attnbench::measure {
+namespace attnbench {
 namespace {
 
 /// P(exactly `count` heads in `n` tosses of a fair coin); in logarithms, since 2^-n underflows.
@@ -114,4 +114,4 @@ std::vector<std::size_t> least_of(const std::vector<Estimate>& estimates) {
   return order;
 }
 
-}  // namespace attnbench::measure
+}  // namespace attnbench

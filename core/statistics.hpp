@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace attnbench::measure {
+namespace attnbench {
 
 /// Both ends belong to it.
 struct Interval {
@@ -72,4 +72,4 @@ struct Estimate {
 /// overlap with its own.
 std::vector<std::size_t> least_of(const std::vector<Estimate>& estimates);
 
-}  // namespace attnbench::measure
+}  // namespace attnbench

@@ -82,29 +82,28 @@ std::vector<std::string> names_for(const result::SuiteInfo& suite, const std::st
 }
 
 /// All panels of a task, where `panel` is the first of them; none otherwise.
-std::vector<const result::Panel*> beside(const std::vector<result::Panel>& panels,
-                                         const result::Panel& panel) {
-  std::vector<const result::Panel*> all;
-  for (const result::Panel& other : panels) {
+std::vector<const Panel*> beside(const std::vector<Panel>& panels, const Panel& panel) {
+  std::vector<const Panel*> all;
+  for (const Panel& other : panels) {
     if (other.task_label == panel.task_label) all.push_back(&other);
   }
-  return all.front() == &panel ? all : std::vector<const result::Panel*>{};
+  return all.front() == &panel ? all : std::vector<const Panel*>{};
 }
 
 std::vector<Figure> figures_of(const result::Result& result,
                                const std::vector<PublishedRow>& published,
                                std::vector<std::string>& messages) {
-  const std::vector<result::Panel> panels = result::panels(result);
+  const std::vector<Panel> panels = reports::panels(result);
   std::vector<std::string> order;
-  for (const result::Panel& panel : panels) {
+  for (const Panel& panel : panels) {
     for (const std::string& series : panel.series) {
       if (std::find(order.begin(), order.end(), series) == order.end()) order.push_back(series);
     }
   }
-  std::vector<const result::Panel*> all;
-  for (const result::Panel& panel : panels) all.push_back(&panel);
+  std::vector<const Panel*> all;
+  for (const Panel& panel : panels) all.push_back(&panel);
   std::vector<Figure> figures;
-  for (const result::Panel& panel : panels) {
+  for (const Panel& panel : panels) {
     for (const std::string& name : names_for(result.suite, panel.task_label)) {
       try {
         for (Figure& figure : is_drawn_across(name)
@@ -130,7 +129,7 @@ std::string short_name(const std::string& name) {
   constexpr std::size_t longest = 120;
   constexpr std::size_t digits = 12;
   if (name.size() <= longest) return name;
-  return name.substr(0, longest - digits - 1) + "_" + result::hash_text(name).substr(0, digits);
+  return name.substr(0, longest - digits - 1) + "_" + hash_text(name).substr(0, digits);
 }
 
 /// Names that no other figure of the page has; a suite reported twice gets numbers.
@@ -147,11 +146,11 @@ void make_unique(std::vector<Figure>& figures, std::set<std::string>& taken,
 
 void write_tables(const fs::path& folder, const std::string& name, const Section& section) {
   const result::Result& result = section.result;
-  result::write_atomically(folder / (name + ".md"),
-                           verdicts_markdown(section.verdicts) + markdown_tables(result));
-  result::write_atomically(folder / (name + ".tex"), latex_tables(result));
-  result::write_atomically(folder / (name + ".csv"), csv_table(result));
-  result::write_atomically(folder / (name + samples_ending), csv_samples(result));
+  write_atomically(folder / (name + ".md"),
+                   verdicts_markdown(section.verdicts) + markdown_tables(result));
+  write_atomically(folder / (name + ".tex"), latex_tables(result));
+  write_atomically(folder / (name + ".csv"), csv_table(result));
+  write_atomically(folder / (name + samples_ending), csv_samples(result));
 }
 
 /// A name that is safe as part of a file's.
@@ -184,8 +183,7 @@ class Staging {
 
 /// A result, or what each machine measured of it. One control character would cost a picture.
 std::vector<result::Result> parts_of(const fs::path& path) {
-  return result::by_machine(
-      result::printable_json(result::read_result(path)).get<result::Result>());
+  return result::by_machine(text::printable_json(result::read_result(path)).get<result::Result>());
 }
 
 Section section_of(const fs::path& path, result::Result result,
@@ -223,7 +221,7 @@ std::vector<Section> read_sections(const std::vector<fs::path>& results, Report&
     } catch (const SchemaError& error) {
       throw UsageFailure(path.string() + ": " + error.what());
     } catch (const Json::exception& error) {
-      result::refuse_unreadable(path, error);
+      refuse_unreadable(path, error);
     }
   }
   return sections;
@@ -287,11 +285,10 @@ void write_files(std::vector<Section>& sections, const ReportOptions& options,
     try {
       write_tables(folder / "tables", names[i], sections[i]);
     } catch (const Json::exception& error) {
-      result::refuse_unreadable(sections[i].source, error);
+      refuse_unreadable(sections[i].source, error);
     }
     for (const Figure& figure : sections[i].figures) {
-      result::write_atomically(folder / "figures" / (figure.name + ".vl.json"),
-                               figure.spec.dump(1) + "\n");
+      write_atomically(folder / "figures" / (figure.name + ".vl.json"), figure.spec.dump(1) + "\n");
       any = true;
     }
   }
@@ -304,9 +301,9 @@ void write_files(std::vector<Section>& sections, const ReportOptions& options,
     }
   }
   try {
-    result::write_atomically(folder / page_name, page(sections, rendered.bundle, rendered.message));
+    write_atomically(folder / page_name, page(sections, rendered.bundle, rendered.message));
   } catch (const Json::exception& error) {
-    result::refuse_unreadable(sections.front().source, error);
+    refuse_unreadable(sections.front().source, error);
   }
 }
 
@@ -318,14 +315,14 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
                                              : fs::path("report");
   Report report;
   std::vector<Section> sections = read_sections(results, report);
-  result::Manifest manifest(out, "report");
+  Manifest manifest(out, "report");
   if (!options.force) manifest.expect_ours(files_of(sections, options));
   make_folder(out);
   const Staging staging(out);
   const std::vector<std::string> names = table_names(sections);
   for (std::size_t i = 0; i < sections.size(); ++i) add_links(sections[i], names[i], out);
   write_files(sections, options, staging.path(), report);
-  result::publish(staging.path(), out, manifest, page_name);
+  publish(staging.path(), out, manifest, page_name);
   for (const Section& section : sections) {
     report.verdicts.push_back(section.verdict);
     for (const Figure& figure : section.figures) {
@@ -349,7 +346,7 @@ std::string csv_of(const std::vector<fs::path>& results) {
         last_header = header;
       }
     } catch (const Json::exception& error) {
-      result::refuse_unreadable(path, error);
+      refuse_unreadable(path, error);
     }
   }
   return text;

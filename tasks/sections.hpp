@@ -60,8 +60,8 @@ CheckSection worse_of(CheckSection a, CheckSection b);
 /// What Work::run returns.
 struct RunSections {
   result::Chosen chosen;
-  result::Values memory;
-  result::Values metrics;
+  Values memory;
+  Values metrics;
   std::optional<result::CrossoverRound> crossover;
   std::optional<result::Training> training;
   std::optional<CheckSection> timed_check;

@@ -70,7 +70,6 @@ struct Comparison {
 };
 
 /// This process among those that train together; a process alone has rank 0 of 1.
-using run::ProcessRank;
 
 /// What the worker provides to work while it runs.
 class Context {

@@ -5,14 +5,11 @@
 #include "core/failure.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::apply {
+namespace attnbench::arrays {
 namespace {
 
-using npy::Array;
-using npy::Element;
-
 [[noreturn]] void refuse(const Array& array, const std::string& what) {
-  throw UsageFailure(result::quotable(array.file.string()) + ": " + result::quotable(what, 600));
+  throw UsageFailure(text::quotable(array.file.string()) + ": " + text::quotable(what, 600));
 }
 
 bool is_real(Element element) { return element == Element::float32 || element == Element::float64; }
@@ -20,12 +17,12 @@ bool is_real(Element element) { return element == Element::float32 || element ==
 void require_rank(const Array& array, const std::string& what, std::size_t rank,
                   const char* expected) {
   if (array.shape.size() != rank) {
-    refuse(array, what + " has the shape " + npy::to_string(array.shape) + " of " +
+    refuse(array, what + " has the shape " + to_string(array.shape) + " of " +
                       std::to_string(array.shape.size()) + " dimensions; expected " + expected +
                       ": reshape it before saving");
   }
-  if (npy::count_of(array.shape) == 0) {
-    refuse(array, what + " is empty, " + npy::to_string(array.shape) +
+  if (count_of(array.shape) == 0) {
+    refuse(array, what + " is empty, " + to_string(array.shape) +
                       "; expected at least one number along each of " + expected);
   }
 }
@@ -33,25 +30,25 @@ void require_rank(const Array& array, const std::string& what, std::size_t rank,
 void require_batch(const Array& array, const std::string& what, const InputArrays& arrays) {
   const auto& [role, first] = *arrays.roles.begin();
   if (array.shape[0] == first.shape[0]) return;
-  refuse(array, what + " is " + npy::to_string(array.shape) + ", a batch of " +
+  refuse(array, what + " is " + to_string(array.shape) + ", a batch of " +
                     std::to_string(array.shape[0]) + ", but " + role + " in " +
-                    first.file.string() + " is " + npy::to_string(first.shape) +
+                    first.file.string() + " is " + to_string(first.shape) +
                     "; expected one batch size throughout");
 }
 
 void require_type(const Array& array, const std::string& what, const InputArrays& arrays) {
   if (array.element == arrays.element()) return;
   const auto& [role, first] = *arrays.roles.begin();
-  const std::string type = npy::to_string(arrays.element());
-  refuse(array, what + " is " + npy::to_string(array.element) + ", but " + role + " in " +
+  const std::string type = to_string(arrays.element());
+  refuse(array, what + " is " + to_string(array.element) + ", but " + role + " in " +
                     first.file.string() + " is " + type + "; expected one dtype throughout: save " +
                     "x.astype('" + type + "')");
 }
 
 Array open_role(const std::string& role, const std::string& file) {
-  Array array = npy::open_array(file);
+  Array array = open_array(file);
   if (!is_real(array.element)) {
-    refuse(array, role + " is " + npy::to_string(array.element) +
+    refuse(array, role + " is " + to_string(array.element) +
                       "; expected float32 or float64: save x.astype('float32')");
   }
   require_rank(array, role, 4, "[batch, heads, tokens, width]");
@@ -59,9 +56,9 @@ Array open_role(const std::string& role, const std::string& file) {
 }
 
 Array open_mask(const std::string& file, const InputArrays& arrays) {
-  Array array = npy::open_array(file);
+  Array array = open_array(file);
   if (array.element != Element::boolean && array.element != Element::uint8) {
-    refuse(array, std::string("the mask is ") + npy::to_string(array.element) +
+    refuse(array, std::string("the mask is ") + to_string(array.element) +
                       "; expected bool or uint8, true where the key token is real: save "
                       "mask.astype(bool)");
   }
@@ -76,7 +73,7 @@ Array open_gradient(const std::string& file, const InputArrays& arrays) {
     throw UsageFailure("--gradient " + file + ": no such file; expected the word ones, or an " +
                        "array [batch, heads, tokens, value width] written by numpy.save");
   }
-  Array array = npy::open_array(file);
+  Array array = open_array(file);
   require_rank(array, "the gradient", 4, "[batch, heads, tokens, value width]");
   require_type(array, "the gradient", arrays);
   require_batch(array, "the gradient", arrays);
@@ -99,7 +96,7 @@ InputArrays open_input_arrays(const protocol::Apply& request) {
   }
   if (arrays.roles.empty()) throw UsageFailure("there is no array to apply the mechanism to");
   for (const auto& [name, file] : request.parameters) {
-    const Array array = npy::open_array(file);
+    const Array array = open_array(file);
     if (is_real(array.element)) require_type(array, "the parameter " + name, arrays);
     arrays.parameters[name] = array;
   }
@@ -110,4 +107,4 @@ InputArrays open_input_arrays(const protocol::Apply& request) {
   return arrays;
 }
 
-}  // namespace attnbench::apply
+}  // namespace attnbench::arrays

@@ -11,16 +11,16 @@
 #include "core/arrays/npy.hpp"
 #include "core/protocol.hpp"
 
-namespace attnbench::apply {
+namespace attnbench::arrays {
 
 struct InputArrays {
   /// [B, heads, tokens, width] by role, all float32 or all float64, none empty, of one B.
-  std::map<std::string, npy::Array> roles;
+  std::map<std::string, Array> roles;
   /// By parameter name; floating-point ones are of the roles' type.
-  std::map<std::string, npy::Array> parameters;
-  std::optional<npy::Array> mask;      ///< [B, S], bool or uint8
-  std::optional<npy::Array> gradient;  ///< [B, H, T, Dv], of the roles' type
-  npy::Element element() const { return roles.begin()->second.element; }
+  std::map<std::string, Array> parameters;
+  std::optional<Array> mask;      ///< [B, S], bool or uint8
+  std::optional<Array> gradient;  ///< [B, H, T, Dv], of the roles' type
+  Element element() const { return roles.begin()->second.element; }
 };
 
 /// Opens the roles, parameters, mask and gradient of `request`. The gradient "ones" is not a file.
@@ -30,4 +30,4 @@ InputArrays open_input_arrays(const protocol::Apply& request);
 /// "--query q.npy" or "--role query_logits=l.npy", for messages.
 std::string flag_of_role(const std::string& role, const std::string& file);
 
-}  // namespace attnbench::apply
+}  // namespace attnbench::arrays

@@ -12,7 +12,7 @@
 #include "core/failure.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::npy {
+namespace attnbench::arrays {
 namespace {
 
 /// Reads the literal from left to right; every complaint is a std::invalid_argument.
@@ -108,7 +108,7 @@ constexpr std::size_t longest_header = 65536;
 constexpr std::size_t alignment = 64;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
-  throw UsageFailure(result::quotable(file.string()) + ": " + result::quotable(what, 600));
+  throw UsageFailure(text::quotable(file.string()) + ": " + text::quotable(what, 600));
 }
 
 std::ifstream opened(const std::filesystem::path& file) {
@@ -156,9 +156,9 @@ std::size_t header_length(std::ifstream& stream, const std::filesystem::path& fi
 Element element_from(const std::filesystem::path& file, const std::string& descr) {
   const std::string expected = "; expected float32 or float64 (a mask: bool or uint8)";
   if (descr.size() > 1 && descr[0] == '>') {
-    refuse(file, "its numbers are big-endian ('" + result::quotable(descr) +
+    refuse(file, "its numbers are big-endian ('" + text::quotable(descr) +
                      "'); expected little-endian ones: save x.astype('<" +
-                     result::quotable(descr.substr(1)) + "')");
+                     text::quotable(descr.substr(1)) + "')");
   }
   for (const auto& [word, element] :
        {std::pair{"<f4", Element::float32}, std::pair{"<f8", Element::float64},
@@ -167,7 +167,7 @@ Element element_from(const std::filesystem::path& file, const std::string& descr
     if (descr == word) return element;
   }
   if (descr.rfind('[', 0) == 0) refuse(file, "its elements are records with fields" + expected);
-  refuse(file, "its dtype is '" + result::quotable(descr) + "'" + expected +
+  refuse(file, "its dtype is '" + text::quotable(descr) + "'" + expected +
                    ": save x.astype('float32') or x.astype('float64')");
 }
 
@@ -199,7 +199,7 @@ HeaderText parse_header(const std::string& text) {
   while (!literal.take('}')) {
     const std::string key = literal.quoted();
     if (!seen.insert(key).second)
-      throw std::invalid_argument("'" + result::quotable(key) + "' stands there twice");
+      throw std::invalid_argument("'" + text::quotable(key) + "' stands there twice");
     literal.expect(':');
     if (key == "descr") {
       if (literal.take('[')) {
@@ -212,7 +212,7 @@ HeaderText parse_header(const std::string& text) {
     } else if (key == "shape") {
       header.shape = literal.shape();
     } else {
-      throw std::invalid_argument("'" + result::quotable(key) +
+      throw std::invalid_argument("'" + text::quotable(key) +
                                   "' is not one of descr, fortran_order, shape");
     }
     if (literal.take(',')) continue;
@@ -283,8 +283,8 @@ Array open_array(const std::filesystem::path& file) {
   try {
     header = parse_header(text);
   } catch (const std::invalid_argument& error) {
-    refuse(file, "its header describes no array (" + result::quotable(error.what()) +
-                     "): " + result::quotable(text, 100) + "; write it again with numpy.save");
+    refuse(file, "its header describes no array (" + text::quotable(error.what()) +
+                     "): " + text::quotable(text, 100) + "; write it again with numpy.save");
   }
   array.element = element_from(file, header.descr);
   array.shape = header.shape;
@@ -326,4 +326,4 @@ void write_array(const std::filesystem::path& file, Element element, const Shape
   }
 }
 
-}  // namespace attnbench::npy
+}  // namespace attnbench::arrays

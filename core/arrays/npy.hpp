@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::npy {
+namespace attnbench::arrays {
 
 enum class Element { float32, float64, int64, boolean, uint8 };
 
@@ -57,4 +57,4 @@ HeaderText parse_header(const std::string& text);
 /// The dictionary of an array in C order.
 std::string header_text(Element element, const Shape& shape);
 
-}  // namespace attnbench::npy
+}  // namespace attnbench::arrays

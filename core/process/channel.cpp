@@ -10,7 +10,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-namespace attnbench::run {
+namespace attnbench::process {
 
 std::pair<Channel, Channel> Channel::pair() {
   std::array<int, 2> ends{};
@@ -100,4 +100,4 @@ std::optional<Json> Channel::receive(double seconds) {
   return next();
 }
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace attnbench::run {
+namespace attnbench::process {
 
 using Json = nlohmann::json;
 
@@ -73,4 +73,4 @@ class Channel {
   std::size_t searched_ = 0;  ///< no line end before this offset of the buffer
 };
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

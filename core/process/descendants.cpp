@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-namespace attnbench::run {
+namespace attnbench::process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ bool has_ended(pid_t pid) {
   return asked != 0 || info.si_pid == pid;
 }
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-namespace attnbench::run {
+namespace attnbench::process {
 
 /// From now on descendants whose parent died become children of this process.
 void adopt_orphans();
@@ -37,4 +37,4 @@ void end_orphans(const std::function<bool(const Process& child)>& ours);
 /// Whether the child `pid` of this process has ended; does not reap it.
 bool has_ended(pid_t pid);
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

@@ -17,7 +17,7 @@
 #include "core/protocol.hpp"
 #include "core/result/document.hpp"
 
-namespace attnbench::run {
+namespace attnbench::process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,7 +64,7 @@ class Memo {
         known != known_.end() && known->is_object() && known->value("appearance", "") == now) {
       return known->value("hash", "");
     }
-    const std::string hash = result::hash_file(path);
+    const std::string hash = hash_file(path);
     known_[name] = {{"appearance", now}, {"hash", hash}};
     changed_ = true;
     return hash;
@@ -78,11 +78,11 @@ class Memo {
 
 /// What follows the first line of a cache file, which is its hash; nothing of another file.
 std::optional<std::string> remembered_text(const fs::path& file) {
-  const std::string content = result::read_file(file, "a cache file");
+  const std::string content = read_file(file, "a cache file");
   const std::size_t end = content.find('\n');
   if (end == std::string::npos) return std::nullopt;
   std::string text = content.substr(end + 1);
-  if (content.compare(0, end, result::hash_text(text)) != 0) return std::nullopt;
+  if (content.compare(0, end, hash_text(text)) != 0) return std::nullopt;
   return text;
 }
 
@@ -141,13 +141,13 @@ std::string binary_fingerprint(const Build& build) {
   for (const std::string& plugin : build.plugins) {
     for (const fs::path& file : files_of(PluginName(plugin).path)) all += memo.hash(file) + "\n";
   }
-  return result::hash_text(all);
+  return hash_text(all);
 }
 
 std::string joint_fingerprint(const std::vector<Build>& builds) {
   std::string all;
   for (const Build& build : builds) all += binary_fingerprint(build) + "\n";
-  return result::hash_text(all);
+  return hash_text(all);
 }
 
 std::string commit_in(const fs::path& folder) {
@@ -182,7 +182,7 @@ void remember(const fs::path& file, const Json& value) {
     const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     fs::create_directories(file.parent_path());
     drop_oldest(file.parent_path());
-    result::write_atomically(file, result::hash_text(text) + "\n" + text);
+    write_atomically(file, hash_text(text) + "\n" + text);
   } catch (const std::exception&) {
     // Without a cache the next answer only takes longer.
   }
@@ -193,7 +193,7 @@ std::optional<Json> recalled(const fs::path& file) {
   if (file.empty() || !fs::exists(fs::symlink_status(file, ignored))) return std::nullopt;
   try {
     const auto text = remembered_text(file);
-    if (text) return result::parse_json(*text, file.string(), "a cache file");
+    if (text) return parse_json(*text, file.string(), "a cache file");
   } catch (const std::exception&) {
     // Damaged in another way.
   }
@@ -201,4 +201,4 @@ std::optional<Json> recalled(const fs::path& file) {
   return std::nullopt;
 }
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

@@ -12,7 +12,7 @@
 #include "core/json_object.hpp"
 #include "core/result/document.hpp"
 
-namespace attnbench::run {
+namespace attnbench::process {
 
 /// What measures: a worker and the plugins that it loads.
 struct Build {
@@ -58,4 +58,4 @@ void remember(const std::filesystem::path& file, const nlohmann::json& value);
 /// What `remember` wrote there. Nothing where the file is missing, or damaged: then it is deleted.
 std::optional<nlohmann::json> recalled(const std::filesystem::path& file);
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

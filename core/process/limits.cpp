@@ -13,7 +13,7 @@
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 
-namespace attnbench::run {
+namespace attnbench::process {
 namespace {
 
 /// The number in a control group's file; "max" and a missing file mean no limit.
@@ -78,7 +78,7 @@ int usable_cores() {
 }
 
 bool Shard::holds(const std::string& cell_id) const {
-  const std::string digits = result::hash_text(cell_id).substr(0, 15);
+  const std::string digits = hash_text(cell_id).substr(0, 15);
   return std::stoull(digits, nullptr, 16) % static_cast<unsigned>(count) ==
          static_cast<unsigned>(index - 1);
 }
@@ -96,4 +96,4 @@ Shard parse_shard(const std::string& text) {
   return shard;
 }
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

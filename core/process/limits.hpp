@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace attnbench::run {
+namespace attnbench::process {
 
 /// "512M", "20G", "1.5GiB", "4096": bytes; letters are powers of 1024. Throws UsageFailure.
 std::int64_t parse_bytes(const std::string& text);
@@ -26,4 +26,4 @@ struct Shard {
 /// Throws UsageFailure.
 Shard parse_shard(const std::string& text);
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

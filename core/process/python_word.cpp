@@ -8,7 +8,7 @@
 #include "core/process/fingerprint.hpp"
 #include "core/protocol.hpp"
 
-namespace attnbench::run {
+namespace attnbench::process {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,7 +119,7 @@ fs::path declaration_file(const std::string& word) {
   const std::string key = PluginName(word).path + "\n" + fs::current_path(none).string() + "\n" +
                           environment("VIRTUAL_ENV") + "\n" + environment("PYTHONPATH") + "\n" +
                           environment("PYTHONHOME");
-  return cache_file("python-" + result::hash_text(key) + ".json");
+  return cache_file("python-" + hash_text(key) + ".json");
 }
 
 std::vector<fs::path> files_of_python(const std::string& word) {
@@ -133,4 +133,4 @@ std::vector<fs::path> files_of_python(const std::string& word) {
   return files;
 }
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

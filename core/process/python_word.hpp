@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::run {
+namespace attnbench::process {
 
 bool is_python(const std::string& word);
 
@@ -40,4 +40,4 @@ std::filesystem::path declaration_file(const std::string& python_word);
 /// at least.
 std::vector<std::filesystem::path> files_of_python(const std::string& python_word);
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

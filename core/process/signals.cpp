@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-namespace attnbench::run {
+namespace attnbench::process {
 namespace {
 
 volatile sig_atomic_t interrupts = 0;
@@ -59,4 +59,4 @@ Interrupts::~Interrupts() {
 
 int Interrupts::count() const { return interrupts; }
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

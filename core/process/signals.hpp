@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::run {
+namespace attnbench::process {
 
 /// "signal 11 (SIGSEGV)".
 std::string signal_text(int number);
@@ -28,4 +28,4 @@ class Interrupts {
   std::vector<int> taken_;
 };
 
-}  // namespace attnbench::run
+}  // namespace attnbench::process

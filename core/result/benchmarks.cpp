@@ -147,7 +147,7 @@ std::string BenchmarkNames::of(const CellRecord& cell, const std::string& what) 
     if (keys == varying.end()) return;
     for (const std::string& key : keys->second) {
       const Json* const value = find_value(values, key);
-      if (value != nullptr) name += "/" + key + ":" + human_value(*value);
+      if (value != nullptr) name += "/" + key + ":" + text::human_value(*value);
     }
   };
   add(cell.settings, settings_, cell.task_name());

@@ -54,8 +54,8 @@ Ends ends_of(const std::vector<Ranked>& rounds) {
     highs.push_back(round.high);
   }
   if (rounds.size() == 1) return {lows[0], highs[0], "search"};
-  const auto low = measure::median_interval(lows);
-  const auto high = measure::median_interval(highs);
+  const auto low = median_interval(lows);
+  const auto high = median_interval(highs);
   if (low && high) return {low->low, high->high, "order"};
   return {*std::min_element(lows.begin(), lows.end()),
           *std::max_element(highs.begin(), highs.end()), "range"};
@@ -121,8 +121,7 @@ std::optional<Efficiency> efficiency_over(const std::vector<CrossoverRound>& rou
   }
   if (2 * lengths.size() <= rounds.size()) return std::nullopt;
   const auto [low, high] = std::minmax_element(lengths.begin(), lengths.end());
-  return Efficiency{measure::median(lengths), *low, *high, measure::median(exact),
-                    measure::median(mechanism)};
+  return Efficiency{median(lengths), *low, *high, median(exact), median(mechanism)};
 }
 
 std::string whole(double length) { return std::to_string(std::lround(length)); }

@@ -119,17 +119,17 @@ Result read_result(const std::filesystem::path& file_or_folder) {
   const std::filesystem::path file = folder ? file_or_folder / "result.json" : file_or_folder;
   if (folder && !std::filesystem::exists(file, ignored) &&
       std::filesystem::exists(file_or_folder / "journal.jsonl", ignored)) {
-    throw UsageFailure(quotable(file.string()) +
+    throw UsageFailure(text::quotable(file.string()) +
                        ": is not there: the run was ended before it could write it; continue with: "
                        "attnbench run --resume " +
-                       quotable(file_or_folder.string()));
+                       text::quotable(file_or_folder.string()));
   }
   const Json json = parse_json_file(file, "a result.json that attnbench wrote, or a run's folder");
-  check_form(json, file.string());
+  schema::check_form(json, file.string());
   try {
     return json.get<Result>();
   } catch (const SchemaError& error) {
-    refuse_form(error.what(), file.string());
+    schema::refuse_form(error.what(), file.string());
   }
 }
 

@@ -114,8 +114,9 @@ std::string advice(const Blas& blas) {
 std::string percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
 
 std::string rates(const Values& ceilings, const char* product, const char* multiply_add) {
-  return human_count(number_of(ceilings, product).value_or(0)) + "FLOP/s beside " +
-         human_count(number_of(ceilings, multiply_add).value_or(0)) + "FLOP/s of multiply-adds";
+  return text::human_count(number_of(ceilings, product).value_or(0)) + "FLOP/s beside " +
+         text::human_count(number_of(ceilings, multiply_add).value_or(0)) +
+         "FLOP/s of multiply-adds";
 }
 
 constexpr const char* product_all = "gemm_float32_flops_per_second";

@@ -17,7 +17,7 @@
 #include "core/statistics.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::result {
+namespace attnbench::schema {
 namespace {
 
 struct Fault : std::runtime_error {
@@ -144,7 +144,7 @@ void expect_bounded(const Json& value, const Json::json_pointer& pointer, int de
   constexpr std::size_t most_members = 1000;  // of an object: names, not numbers
   constexpr std::size_t longest_text = 100'000;
   const auto refuse = [&](const std::string& what) {
-    throw Fault((pointer.empty() ? "/" : quotable(pointer.to_string())) + ": " + what);
+    throw Fault((pointer.empty() ? "/" : text::quotable(pointer.to_string())) + ": " + what);
   };
   if (depth > deepest) refuse("nested too deep");
   if (value.is_null()) refuse("expected a value, found " + found_text(value));
@@ -193,10 +193,10 @@ void expect_median(const Json& timing, const std::string& pointer) {
     for (std::size_t i = 0; i < samples.size(); ++i) {
       if (!left_out[i]) kept.push_back(samples[i]);
     }
-    if (!same(median, measure::median(samples)) &&
-        (kept.empty() || !same(median, measure::median(kept)))) {
+    if (!same(median, attnbench::median(samples)) &&
+        (kept.empty() || !same(median, attnbench::median(kept)))) {
       throw Fault(pointer + "/median_seconds: " + Json(median).dump() +
-                  " is not the median of its samples, " + Json(measure::median(samples)).dump());
+                  " is not the median of its samples, " + Json(attnbench::median(samples)).dump());
     }
   }
   const double low = timing.value("low_seconds", median);
@@ -256,7 +256,7 @@ void check_form(const Json& result, const std::string& file) {
 }
 
 void refuse_form(const std::string& fault, const std::string& file) {
-  throw UsageFailure(quotable(file) + ": " + quotable(fault, 600) +
+  throw UsageFailure(text::quotable(file) + ": " + text::quotable(fault, 600) +
                      "; is it a result.json that attnbench wrote?");
 }
 
@@ -280,4 +280,4 @@ std::string answer_fault(const std::string& request, const Json& answer) {
   });
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::schema

@@ -8,7 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace attnbench::result {
+namespace attnbench::schema {
 
 using Json = nlohmann::json;
 
@@ -35,4 +35,4 @@ std::string header_fault(const Json& header);
 /// The same for the answer to `request` (run, check, probe, apply, data, generate, forecast).
 std::string answer_fault(const std::string& request, const Json& answer);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::schema

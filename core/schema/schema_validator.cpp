@@ -12,7 +12,7 @@
 #include "core/json_object.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::result {
+namespace attnbench::schema {
 namespace {
 
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
@@ -146,7 +146,7 @@ struct SchemaValidator::Compiled {
 };
 
 std::string Misfit::text() const {
-  return (pointer.empty() ? "/" : quotable(pointer)) + ": expected " + expected + ", found " +
+  return (pointer.empty() ? "/" : text::quotable(pointer)) + ": expected " + expected + ", found " +
          found;
 }
 
@@ -217,4 +217,4 @@ const Json& member_rule(const Json& schema, const Json& rule, bool of_array,
   return none;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::schema

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::result {
+namespace attnbench::schema {
 
 using Json = nlohmann::json;
 
@@ -53,4 +53,4 @@ const Json& resolved_rule(const Json& schema, const Json& rule);
 const Json& member_rule(const Json& schema, const Json& rule, bool of_array,
                         const std::string& key);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::schema

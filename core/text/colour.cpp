@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <map>
 
-namespace attnbench::result {
+namespace attnbench::text {
 namespace {
 
 const std::map<std::string_view, Colour>& coloured_words() {
@@ -59,4 +59,4 @@ std::string with_coloured_words(std::string_view text) {
   return out;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::text

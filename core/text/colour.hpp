@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace attnbench::result {
+namespace attnbench::text {
 
 enum class Colour { red, green, yellow, bold };
 
@@ -19,4 +19,4 @@ std::string coloured(std::string_view text, Colour colour);
 /// and undecided ones yellow, failures red. Whole words alone, as the program writes them.
 std::string with_coloured_words(std::string_view text);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::text

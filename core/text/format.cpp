@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-namespace attnbench::result {
+namespace attnbench::text {
 namespace {
 
 struct Unit {
@@ -155,4 +155,4 @@ std::vector<std::string> wrap(const std::string& text, std::size_t width) {
   return lines;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::text

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::result {
+namespace attnbench::text {
 
 /// What the reader's terminal or file can show.
 enum class Letters { utf8, ascii };
@@ -44,4 +44,4 @@ std::string shorten(const std::string& text, std::size_t width, Letters letters 
 /// `text` broken at blanks into lines of at most `width` columns; a longer word has its own line.
 std::vector<std::string> wrap(const std::string& text, std::size_t width);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::text

@@ -8,7 +8,7 @@
 #include <streambuf>
 #include <vector>
 
-namespace attnbench::result {
+namespace attnbench::text {
 namespace {
 
 constexpr const char* replacement = "\xEF\xBF\xBD";
@@ -258,4 +258,4 @@ std::string escape_csv(const std::string& text) {
   return quoted += '"';
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::text

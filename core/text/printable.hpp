@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace attnbench::result {
+namespace attnbench::text {
 
 /// What becomes of line breaks and tabs.
 enum class Breaks { escaped, kept };
@@ -56,4 +56,4 @@ std::string escape_markdown(const std::string& text);
 /// A field of a CSV line, quoted where it must be.
 std::string escape_csv(const std::string& text);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::text

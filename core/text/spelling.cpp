@@ -6,7 +6,7 @@
 
 #include "core/text/printable.hpp"
 
-namespace attnbench::suite {
+namespace attnbench::text {
 namespace {
 
 std::string lower_case(std::string text) {
@@ -59,7 +59,7 @@ std::string listed(const std::vector<std::string>& words) {
   constexpr std::size_t most = 12;
   std::string text;
   for (std::size_t i = 0; i < std::min(words.size(), most); ++i) {
-    text += (i == 0 ? "" : ", ") + result::quotable(words[i], 60);
+    text += (i == 0 ? "" : ", ") + quotable(words[i], 60);
   }
   if (words.size() > most) text += ", … (" + std::to_string(words.size()) + " in all)";
   return text.empty() ? "none" : text;
@@ -67,8 +67,8 @@ std::string listed(const std::vector<std::string>& words) {
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
   const std::string nearest = nearest_word(word, known);
-  if (!nearest.empty()) return "did you mean \"" + result::quotable(nearest) + "\"?";
+  if (!nearest.empty()) return "did you mean \"" + quotable(nearest) + "\"?";
   return "there are: " + listed(known);
 }
 
-}  // namespace attnbench::suite
+}  // namespace attnbench::text

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::suite {
+namespace attnbench::text {
 
 /// The word of `known` with the smallest edit distance to `word` (letter case apart), or empty if
 /// none is nearer than a third of its length.
@@ -16,4 +16,4 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 /// "a, b, c", or "none".
 std::string listed(const std::vector<std::string>& words);
 
-}  // namespace attnbench::suite
+}  // namespace attnbench::text

@@ -2,8 +2,6 @@
 
 namespace attnbench::measure {
 
-using result::Json;
-
 ATTNBENCH_JSON_CODEC(CardProcess) {
   JSON_USUAL(pid);
   JSON_MAYBE(memory_bytes);

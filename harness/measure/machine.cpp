@@ -64,7 +64,7 @@ result::Load load() {
   double five = 0;
   double fifteen = 0;
   line >> one >> five >> fifteen;
-  return {one, five, fifteen, to_json(neighbours(look_seconds)).get<result::Values>()};
+  return {one, five, fifteen, to_json(neighbours(look_seconds)).get<Values>()};
 }
 
 /// CPUs that a container's quota lets us use; a missing file or "max" means that there is no quota.

@@ -7,8 +7,6 @@
 
 namespace attnbench::measure {
 
-using result::Json;
-
 struct Neighbours;
 
 /// What the supervisor knows. The torch part (version, threads, allocator, blas: see

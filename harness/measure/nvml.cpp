@@ -12,8 +12,6 @@
 namespace attnbench::measure {
 namespace {
 
-using result::Json;
-
 // The library's own types and numbers, as far as they are used here (NVIDIA, NVML API Reference).
 using Handle = void*;
 constexpr int success = 0;

@@ -6,8 +6,6 @@
 namespace attnbench::measure {
 namespace {
 
-using result::Values;
-
 /// What impossible() leaves to the machine: see its contract.
 constexpr double least_floor_seconds = 5e-6;
 constexpr double calibrations_agree = 0.1;
@@ -17,7 +15,7 @@ constexpr double narrow_exponentials = 2;
 
 /// The ceiling of that name, or 0 where it is not known.
 double ceiling(const Values& ceilings, const std::string& name) {
-  return result::number_of(ceilings, name).value_or(0);
+  return number_of(ceilings, name).value_or(0);
 }
 
 /// The greatest rate of multiplying and adding that was seen in this dtype. A matrix product may be
@@ -39,7 +37,7 @@ double memory_rate(const Values& ceilings, double bytes) {
 
 /// Whether exponentials are computed beside products, in units of their own.
 bool own_exponential_units(const Values& ceilings) {
-  const result::Json* const units = result::find_value(ceilings, "exponential_units");
+  const Json* const units = find_value(ceilings, "exponential_units");
   return units != nullptr && *units == "own";
 }
 

@@ -30,7 +30,7 @@ struct Roofline {
 /// "own", as on a GPU, they overlap: floor = max(compute, exponentials, memory). Traffic is
 /// compared with the fastest level of memory that holds all of it: a repeated body finds its data
 /// there. Nothing where a needed ceiling is unknown.
-std::optional<Roofline> roofline(const Work& work, const result::Values& ceilings);
+std::optional<Roofline> roofline(const Work& work, const Values& ceilings);
 
 /// A time whose floor is more than this share of it is impossible.
 constexpr double greatest_share = 1.1;
@@ -53,7 +53,6 @@ struct Timed {
 /// Floors below 5 microseconds are ignored: clocks and caches dominate. So are ceilings measured at
 /// a slower moment: their `calibration_seconds` is unknown or more than a tenth above that of
 /// `timed`.
-std::optional<std::string> impossible(const Work& work, const result::Values& ceilings,
-                                      const Timed& timed);
+std::optional<std::string> impossible(const Work& work, const Values& ceilings, const Timed& timed);
 
 }  // namespace attnbench::measure

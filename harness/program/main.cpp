@@ -32,15 +32,15 @@ constexpr const char* examples =
 /// Arguments are written to JSON files, which hold only UTF-8.
 void expect_utf8(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (attnbench::result::is_utf8_text(argv[i])) continue;
+    if (attnbench::text::is_utf8_text(argv[i])) continue;
     throw attnbench::UsageFailure("argument " + std::to_string(i) + ", \"" +
-                                  attnbench::result::quotable(argv[i]) +
+                                  attnbench::text::quotable(argv[i]) +
                                   "\", is not UTF-8; rename what it names, or type it again");
   }
 }
 
 int fail(const std::string& message, ExitCode code) {
-  std::cerr << "attnbench: " << attnbench::result::bounded_message(message) << "\n";
+  std::cerr << "attnbench: " << attnbench::text::bounded_message(message) << "\n";
   return exit_code(code);
 }
 
@@ -66,8 +66,8 @@ int with_whole_output(int code) {
 
 int run_program(int argc, char** argv) {
   using namespace attnbench::commands;
-  const attnbench::result::PrintableOutput out(std::cout);
-  const attnbench::result::PrintableOutput complaints(std::cerr);
+  const attnbench::text::PrintableOutput out(std::cout);
+  const attnbench::text::PrintableOutput complaints(std::cerr);
   CommandLine line("Attention mechanisms measured for speed, memory and learning quality.",
                    version_text, exit_codes());
   for (const auto add :
@@ -85,7 +85,7 @@ int run_program(int argc, char** argv) {
     return fail(failure.what(), failure.code());
   } catch (const nlohmann::json::exception& error) {
     return fail("an answer or a file is not of the form that attnbench writes: " +
-                    attnbench::result::json_complaint(error) + "; this is a defect of attnbench",
+                    attnbench::json_complaint(error) + "; this is a defect of attnbench",
                 ExitCode::environment);
   } catch (const std::bad_alloc&) {
     return fail("the memory is used up", ExitCode::environment);

@@ -109,7 +109,7 @@ std::optional<tasks::CheckSection> check(const tasks::MixCase& mix, const tasks:
 }
 
 std::map<std::string, protocol::AppliedParameter> applied_parameters(
-    const Mechanism& mechanism, const apply::InputArrays& arrays) {
+    const Mechanism& mechanism, const arrays::InputArrays& arrays) {
   std::map<std::string, protocol::AppliedParameter> out;
   for (const auto& [name, tensor] : parameters_of(mechanism)) {
     const auto said = arrays.parameters.find(name);
@@ -119,7 +119,7 @@ std::map<std::string, protocol::AppliedParameter> applied_parameters(
   return out;
 }
 
-std::map<std::string, protocol::AppliedRole> applied_roles(const apply::InputArrays& arrays) {
+std::map<std::string, protocol::AppliedRole> applied_roles(const arrays::InputArrays& arrays) {
   std::map<std::string, protocol::AppliedRole> out;
   for (const auto& [role, array] : arrays.roles) out[role] = {array.file.string(), array.shape};
   return out;
@@ -158,7 +158,7 @@ std::string with_sizes_explained(const std::string& reason) {
 
 protocol::ApplyAnswer applied(const Registry& registry, const protocol::Apply& request) {
   const Entry& entry = registry.entry(request.mechanism);
-  const apply::InputArrays arrays = apply::open_input_arrays(request);
+  const arrays::InputArrays arrays = arrays::open_input_arrays(request);
   const bool gradient = !request.gradient.empty();
   const bool allow_nan = request.allow_nan;
   const std::uint64_t seed = request.seed;

@@ -5,9 +5,9 @@
 namespace attnbench::worker {
 namespace {
 
-using apply::InputArrays;
-using npy::Array;
-using npy::Element;
+using arrays::Array;
+using arrays::Element;
+using arrays::InputArrays;
 
 const Array* role_of(const InputArrays& arrays, const std::string& name) {
   const auto found = arrays.roles.find(name);
@@ -29,7 +29,7 @@ std::int64_t greatest(const InputArrays& arrays, std::size_t dimension) {
 }
 
 std::string described(const std::string& role, const Array& array) {
-  return role + " in " + array.file.string() + " is " + npy::to_string(array.shape);
+  return role + " in " + array.file.string() + " is " + arrays::to_string(array.shape);
 }
 
 const char* tokens_word(Source source) {
@@ -71,8 +71,8 @@ const Array* side(const std::vector<Role>& roles, const InputArrays& arrays, Sou
 }
 
 void require_going_together(const Problem& problem, const Array& query, const Array& key) {
-  const std::string both = query.file.string() + " is " + npy::to_string(query.shape) + " and " +
-                           key.file.string() + " is " + npy::to_string(key.shape);
+  const std::string both = query.file.string() + " is " + arrays::to_string(query.shape) + " and " +
+                           key.file.string() + " is " + arrays::to_string(key.shape);
   if (problem.heads % problem.kv_heads != 0) {
     throw UsageError(both +
                      "; expected a number of key heads (dimension 1) that divides that of "
@@ -101,7 +101,7 @@ Element element_of(const at::Tensor& tensor) {
 
 at::Tensor tensor_from(const Array& array) {
   at::Tensor tensor = at::empty(array.shape, at::TensorOptions().dtype(type_of(array.element)));
-  npy::read_array(array, tensor.data_ptr());
+  arrays::read_array(array, tensor.data_ptr());
   return tensor;
 }
 
@@ -116,7 +116,7 @@ void refuse_where(const at::Tensor& bad, const Array& array, const std::string& 
   if (count == 0) return;
   const at::Tensor place = bad.nonzero()[0].contiguous();
   const auto* index = place.data_ptr<std::int64_t>();
-  refuse(array, found + " at " + npy::to_string(npy::Shape(index, index + place.numel())) +
+  refuse(array, found + " at " + arrays::to_string(arrays::Shape(index, index + place.numel())) +
                     (count > 1 ? " and " + std::to_string(count - 1) + " more" : "") + remedy);
 }
 
@@ -132,10 +132,10 @@ void require_finite(const at::Tensor& tensor, const Array& array, bool maskable 
 }
 
 at::Tensor mask_from(const Array& array, const Problem& problem) {
-  const npy::Shape wanted{problem.batch, problem.key_length};
+  const arrays::Shape wanted{problem.batch, problem.key_length};
   if (array.shape != wanted) {
-    refuse(array, "the mask is " + npy::to_string(array.shape) + "; expected " +
-                      npy::to_string(wanted) + ", one number for each key token of the batch");
+    refuse(array, "the mask is " + arrays::to_string(array.shape) + "; expected " +
+                      arrays::to_string(wanted) + ", one number for each key token of the batch");
   }
   const at::Tensor mask = tensor_from(array);
   if (mask.scalar_type() == at::kByte) {
@@ -165,7 +165,7 @@ Problem guessed_problem(const InputArrays& arrays, Pattern pattern, bool gradien
                           ? arrays.gradient->shape[3]
                           : one_of(arrays, {"value", "query", "key"}).shape[3];
   problem.pattern = pattern;
-  problem.dtype = arrays.element() == npy::Element::float64 ? Dtype::float64 : Dtype::float32;
+  problem.dtype = arrays.element() == arrays::Element::float64 ? Dtype::float64 : Dtype::float32;
   problem.gradient = gradient;
   return problem;
 }
@@ -177,7 +177,7 @@ void require_roles(const Mechanism& mechanism, const InputArrays& arrays) {
   for (const auto& [name, array] : arrays.roles) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = closest_word(name, names);
-    throw UsageError(apply::flag_of_role(name, array.file.string()) + ": " + mechanism.name() +
+    throw UsageError(arrays::flag_of_role(name, array.file.string()) + ": " + mechanism.name() +
                      " has no role \"" + name + "\"" +
                      (near.empty() ? "." : "; did you mean \"" + near + "\"?") +
                      " Its roles are: " + listed(roles));
@@ -185,7 +185,7 @@ void require_roles(const Mechanism& mechanism, const InputArrays& arrays) {
   for (const std::string& name : names) {
     if (role_of(arrays, name) != nullptr) continue;
     throw UsageError(mechanism.name() + " needs the role \"" + name + "\" as well; give " +
-                     apply::flag_of_role(name, "FILE") + ". Its roles are: " + listed(roles));
+                     arrays::flag_of_role(name, "FILE") + ". Its roles are: " + listed(roles));
   }
 }
 
@@ -216,8 +216,8 @@ std::vector<std::int64_t Problem::*> open_widths(const InputArrays& arrays) {
   return widths;
 }
 
-npy::Shape shape_of_role(const Role& role, const Mechanism& mechanism, const Array& array) {
-  npy::Shape shape = mechanism.shape_of(role);
+arrays::Shape shape_of_role(const Role& role, const Mechanism& mechanism, const Array& array) {
+  arrays::Shape shape = mechanism.shape_of(role);
   if (role.source == Source::latent_stream && !mechanism.options.has("latents_per_head")) {
     shape[2] = array.shape[2];
   }
@@ -231,7 +231,7 @@ std::vector<std::pair<std::string, at::Tensor>> parameters_of(const Mechanism& m
   return all;
 }
 
-Inputs inputs_from(const apply::InputArrays& arrays, const Mechanism& mechanism, bool allow_nan) {
+Inputs inputs_from(const arrays::InputArrays& arrays, const Mechanism& mechanism, bool allow_nan) {
   Inputs inputs;
   if (arrays.mask) inputs.key_mask = mask_from(*arrays.mask, mechanism.problem);
   const at::Tensor hidden = arrays.mask ? inputs.key_mask.logical_not() : at::Tensor();
@@ -251,27 +251,28 @@ Inputs inputs_from(const apply::InputArrays& arrays, const Mechanism& mechanism,
   return inputs;
 }
 
-at::Tensor upstream_from(const apply::InputArrays& arrays, const Problem& problem, bool allow_nan) {
-  const npy::Shape wanted{problem.batch, problem.heads, problem.length, problem.value_dim};
+at::Tensor upstream_from(const arrays::InputArrays& arrays, const Problem& problem,
+                         bool allow_nan) {
+  const arrays::Shape wanted{problem.batch, problem.heads, problem.length, problem.value_dim};
   if (!arrays.gradient) return at::ones(wanted, at::TensorOptions(scalar_type(problem.dtype)));
   if (arrays.gradient->shape != wanted) {
-    refuse(*arrays.gradient, "the gradient is " + npy::to_string(arrays.gradient->shape) +
-                                 "; expected the output's shape, " + npy::to_string(wanted));
+    refuse(*arrays.gradient, "the gradient is " + arrays::to_string(arrays.gradient->shape) +
+                                 "; expected the output's shape, " + arrays::to_string(wanted));
   }
   const at::Tensor tensor = tensor_from(*arrays.gradient);
   if (!allow_nan) require_finite(tensor, *arrays.gradient);
   return tensor;
 }
 
-void set_parameters(const apply::InputArrays& arrays, Mechanism& mechanism, bool allow_nan) {
+void set_parameters(const arrays::InputArrays& arrays, Mechanism& mechanism, bool allow_nan) {
   const at::NoGradGuard no_grad;
   for (auto& [name, tensor] : parameters_of(mechanism)) {
     const auto found = arrays.parameters.find(name);
     if (found == arrays.parameters.end()) continue;
     const Array& array = found->second;
     if (type_of(array.element) != tensor.scalar_type()) {
-      refuse(array, "the parameter " + name + " is " + npy::to_string(array.element) +
-                        "; expected " + npy::to_string(element_of(tensor)));
+      refuse(array, "the parameter " + name + " is " + arrays::to_string(array.element) +
+                        "; expected " + arrays::to_string(element_of(tensor)));
     }
     const at::Tensor said = tensor_from(array);
     if (!allow_nan) require_finite(said, array);
@@ -281,7 +282,7 @@ void set_parameters(const apply::InputArrays& arrays, Mechanism& mechanism, bool
 
 void write_tensor(const std::filesystem::path& file, const at::Tensor& tensor) {
   const at::Tensor plain = tensor.detach().contiguous();
-  npy::write_array(file, element_of(plain), plain.sizes().vec(), plain.data_ptr());
+  arrays::write_array(file, element_of(plain), plain.sizes().vec(), plain.data_ptr());
 }
 
 }  // namespace attnbench::worker

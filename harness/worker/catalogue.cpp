@@ -12,14 +12,14 @@
 namespace attnbench::worker {
 namespace {
 
-std::vector<suite::DepartureSpec> specs_of(const std::vector<Departure>& departures) {
-  std::vector<suite::DepartureSpec> specs;
+std::vector<DepartureSpec> specs_of(const std::vector<Departure>& departures) {
+  std::vector<DepartureSpec> specs;
   for (const Departure& one : departures) specs.push_back({one.what, one.how});
   return specs;
 }
 
-suite::MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
-  suite::MechanismSpec spec;
+MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
+  MechanismSpec spec;
   spec.name = entry.name;
   spec.title = entry.title;
   spec.citation = entry.citation;
@@ -33,7 +33,7 @@ suite::MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
                  {"heads_independent", entry.claims.heads_independent}};
   for (const Implementation& one : entry.implementations) {
     spec.implementations.push_back(
-        {one.name, one.title, run::Exponents(numbers_of(one.growth)), one.differentiable});
+        {one.name, one.title, Exponents(numbers_of(one.growth)), one.differentiable});
   }
   for (const Alias& alias : entry.aliases) {
     spec.aliases.push_back({alias.name, alias.implementation, alias.options, alias.title});
@@ -42,8 +42,8 @@ suite::MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
   return spec;
 }
 
-suite::TaskSpec spec_of(const tasks::Task& task, const std::string& origin) {
-  suite::TaskSpec spec;
+TaskSpec spec_of(const tasks::Task& task, const std::string& origin) {
+  TaskSpec spec;
   spec.name = task.name();
   spec.title = task.title();
   spec.origin = origin;
@@ -181,12 +181,12 @@ std::string feed_text(const Role& role) {
 
 }  // namespace
 
-suite::Stamp stamp() {
+Stamp stamp() {
   return {ATTNBENCH_VERSION, ATTNBENCH_ABI, ATTNBENCH_TORCH_BUILD, ATTNBENCH_COMPILER_ABI};
 }
 
-suite::Catalogue catalogue(const Loaded& loaded) {
-  suite::Catalogue all;
+Catalogue catalogue(const Loaded& loaded) {
+  Catalogue all;
   for (const std::string& name : loaded.registry.mechanisms()) {
     all.mechanisms.push_back(spec_of(loaded.registry.entry(name), loaded.origin(name)));
     const auto python = loaded.python.find(name);
@@ -201,21 +201,21 @@ suite::Catalogue catalogue(const Loaded& loaded) {
   return all;
 }
 
-suite::Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds) {
+Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
-  std::optional<suite::Catalogue> told;
+  std::optional<Catalogue> told;
   const Outcome end = run_child(
-      setup, [&](run::Channel& channel) { channel.send(catalogue(loaded)); },
-      [&](const Json& message) { told = message.get<suite::Catalogue>(); });
+      setup, [&](process::Channel& channel) { channel.send(catalogue(loaded)); },
+      [&](const Json& message) { told = message.get<Catalogue>(); });
   if (end.status != result::Status::ok || !told) {
     throw Error("what plugins say of themselves cannot be had: " + end.reason);
   }
   return *told;
 }
 
-std::vector<suite::RoleSpec> roles_of(const Entry& entry) {
-  std::vector<suite::RoleSpec> all;
+std::vector<RoleSpec> roles_of(const Entry& entry) {
+  std::vector<RoleSpec> all;
   std::string refusal;
   for (const Pattern pattern : entry.patterns) {
     std::vector<Role> roles;
@@ -230,11 +230,11 @@ std::vector<suite::RoleSpec> roles_of(const Entry& entry) {
     shared.kv_heads = 2;
     const bool shared_heads = tried(entry, pattern, shared, roles.size()).has_value();
     for (std::size_t i = 0; i < roles.size(); ++i) {
-      const suite::RoleSpec role{roles[i].name,
-                                 shape_of(roles[i], texts[i], shared_heads),
-                                 feed_text(roles[i]),
-                                 {to_string(pattern)}};
-      const auto same = std::find_if(all.begin(), all.end(), [&](const suite::RoleSpec& one) {
+      const RoleSpec role{roles[i].name,
+                          shape_of(roles[i], texts[i], shared_heads),
+                          feed_text(roles[i]),
+                          {to_string(pattern)}};
+      const auto same = std::find_if(all.begin(), all.end(), [&](const RoleSpec& one) {
         return one.name == role.name && one.shape == role.shape && one.fed_by == role.fed_by;
       });
       if (same != all.end()) {
@@ -248,17 +248,17 @@ std::vector<suite::RoleSpec> roles_of(const Entry& entry) {
   return all;
 }
 
-void add_roles(suite::Catalogue& catalogue, const Loaded& loaded) {
+void add_roles(Catalogue& catalogue, const Loaded& loaded) {
   auto& mechanisms = catalogue.mechanisms;
   ChildSetup setup;
   setup.limit_seconds = patience_seconds;
   for (std::size_t next = 0; next < mechanisms.size();) {
     const Outcome outcome = run_child(
         setup,
-        [&](run::Channel& channel) {
+        [&](process::Channel& channel) {
           std::string home;  // of Python
           for (std::size_t i = next; i < mechanisms.size(); ++i) {
-            suite::MechanismSpec mechanism = mechanisms[i];
+            MechanismSpec mechanism = mechanisms[i];
             const std::string own = loaded.python_home(mechanism.name);
             if (!home.empty() && !own.empty() && own != home) return;  // another child's
             if (!own.empty()) home = own;
@@ -271,7 +271,7 @@ void add_roles(suite::Catalogue& catalogue, const Loaded& loaded) {
           }
         },
         [&](const Json& message) {
-          if (next < mechanisms.size()) mechanisms[next++] = message.get<suite::MechanismSpec>();
+          if (next < mechanisms.size()) mechanisms[next++] = message.get<MechanismSpec>();
         });
     if (outcome.status == result::Status::ok) continue;
     // The one that it was at; the others are asked by another child.

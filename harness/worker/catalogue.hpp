@@ -8,18 +8,18 @@
 namespace attnbench::worker {
 
 /// Without roles.
-suite::Catalogue catalogue(const Loaded& loaded);
+Catalogue catalogue(const Loaded& loaded);
 /// The same, made in a child: a plugin that crashes, throws or hangs over it does not end the
 /// worker. Throws Error saying so.
-suite::Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds = 30);
+Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds = 30);
 /// Of this build.
-suite::Stamp stamp();
+Stamp stamp();
 
 /// With default options. Throws what the mechanism throws.
-std::vector<suite::RoleSpec> roles_of(const Entry& entry);
+std::vector<RoleSpec> roles_of(const Entry& entry);
 
 /// Puts `roles`, or `roles_unknown` with the reason, into each mechanism of `catalogue`. Mechanisms
 /// are made in children: one that crashes or hangs costs its own roles.
-void add_roles(suite::Catalogue& catalogue, const Loaded& loaded);
+void add_roles(Catalogue& catalogue, const Loaded& loaded);
 
 }  // namespace attnbench::worker

@@ -49,7 +49,8 @@ std::set<pid_t>& running() {
 }
 
 void end_orphans_of_children() {
-  run::end_orphans([](const run::Process& child) { return running().count(child.pid) != 0; });
+  process::end_orphans(
+      [](const process::Process& child) { return running().count(child.pid) != 0; });
 }
 
 /// Processes that the kernel's OOM killer has ended since boot.
@@ -122,7 +123,7 @@ void become_child(const ChildSetup& setup, pid_t worker, std::int64_t limit_byte
 }
 
 [[noreturn]] void run_body(const ChildSetup& setup, pid_t worker, std::int64_t limit_bytes,
-                           run::Channel& channel, const Child::Body& body) {
+                           process::Channel& channel, const Child::Body& body) {
   try {
     become_child(setup, worker, limit_bytes);
     try {
@@ -153,8 +154,8 @@ Child::Child(ChildSetup setup, const Body& body)
       oom_kills_before_(oom_kills()) {
   const std::int64_t tensors = setup_.memory_bytes;
   limit_bytes_ = tensors > 0 ? tensors + memory_beside_tensors(tensors, setup_.threads)
-                             : run::available_memory_bytes();
-  auto [ours, theirs] = run::Channel::pair();
+                             : process::available_memory_bytes();
+  auto [ours, theirs] = process::Channel::pair();
   const std::string seal = random_seal();
   ours.seal(seal);
   theirs.seal(seal);
@@ -183,7 +184,7 @@ bool Child::over_limit() const {
 /// The child ends with its process, not with the connection: an orphan may hold that open, and a
 /// child that closed it may keep working.
 void Child::notice_end() {
-  if (pid_ < 0 || !run::has_ended(pid_)) return;
+  if (pid_ < 0 || !process::has_ended(pid_)) return;
   kill(-pid_, SIGKILL);
   rusage usage{};
   while (wait4(pid_, &wait_status_, 0, &usage) < 0 && errno == EINTR) {
@@ -228,13 +229,13 @@ void Child::end() {
 Outcome Child::outcome() {
   const bool out_of_memory = oom_kills() > oom_kills_before_;
   Outcome outcome =
-      outcome_of_death(wait_status_, out_of_memory, result::file_tail(setup_.log, log_tail_bytes));
+      outcome_of_death(wait_status_, out_of_memory, file_tail(setup_.log, log_tail_bytes));
   // A plugin that ignores malloc's failure crashes at the limit.
   const bool at_its_limit = setup_.limits_memory && peak_bytes_ > limit_bytes_ / 10 * 9;
   if (outcome.status == result::Status::crashed && at_its_limit) {
     outcome.status = result::Status::out_of_memory;
-    outcome.reason += " with " + result::human_bytes(static_cast<double>(peak_bytes_)) +
-                      " in use, where " + result::human_bytes(static_cast<double>(limit_bytes_)) +
+    outcome.reason += " with " + text::human_bytes(static_cast<double>(peak_bytes_)) +
+                      " in use, where " + text::human_bytes(static_cast<double>(limit_bytes_)) +
                       " are its limit (--memory-limit, and what is allowed beside tensors)";
   }
   return outcome;
@@ -242,7 +243,7 @@ Outcome Child::outcome() {
 
 Outcome run_child(const ChildSetup& setup, const Child::Body& body,
                   const std::function<void(const Json&)>& on_message) {
-  const Child::Body and_done = [&](run::Channel& channel) {
+  const Child::Body and_done = [&](process::Channel& channel) {
     body(channel);
     channel.send({{"type", "done"}});
   };
@@ -252,7 +253,7 @@ Outcome run_child(const ChildSetup& setup, const Child::Body& body,
     std::optional<Json> message;
     try {
       message = child.receive(patience);
-    } catch (const run::ChannelError& error) {
+    } catch (const process::ChannelError& error) {
       return {result::Status::crashed, std::string("the child sent ") + error.what(), ""};
     }
     if (message) {

@@ -21,7 +21,7 @@
 
 namespace attnbench::worker {
 
-using run::Json;
+using Json = nlohmann::json;
 
 struct ChildSetup {
   std::filesystem::path log;  ///< of its standard outputs; empty = the worker's
@@ -45,7 +45,7 @@ class Child {
  public:
   /// What runs in the child; its messages go through the channel. An exception is sent as
   /// {type: failed, status, reason, detail}.
-  using Body = std::function<void(run::Channel& to_worker)>;
+  using Body = std::function<void(process::Channel& to_worker)>;
 
   /// Forks. The child leads a process group of its own and dies with the worker.
   Child(ChildSetup setup, const Body& body);
@@ -73,7 +73,7 @@ class Child {
   void notice_end();
 
   ChildSetup setup_;
-  run::Channel channel_;
+  process::Channel channel_;
   pid_t pid_ = -1;
   int end_descriptor_ = -1;
   bool ended_ = false;

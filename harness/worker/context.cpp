@@ -115,12 +115,12 @@ double ChildContext::measure(const std::string& what, const tasks::Body& body) {
   result::TimingRound timing;
   timing.round = settings_.round;
   const std::vector<double> counted = counted_samples(body, timing);
-  const double median = measure::median(counted);
+  const double median = attnbench::median(counted);
   let_threads_rest();
   const double calibration = (before + device_.calibration_seconds(threads)) / 2;
   timing.median_seconds = median;
   timing.calibration_seconds = calibration;
-  if (const auto interval = measure::median_interval(counted)) {
+  if (const auto interval = median_interval(counted)) {
     timing.low_seconds = interval->low;
     timing.high_seconds = interval->high;
   }
@@ -175,8 +175,8 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
     if (pairs.stop == "disturbed") pairs.stop = "time";
   }
   tasks::Comparison comparison;
-  comparison.first_seconds = measure::median(pairs.first_seconds);
-  comparison.second_seconds = measure::median(pairs.second_seconds);
+  comparison.first_seconds = attnbench::median(pairs.first_seconds);
+  comparison.second_seconds = attnbench::median(pairs.second_seconds);
   comparison.ratio = measure::ratio_median(pairs);
   if (const auto interval = measure::ratio_interval(pairs)) {
     comparison.ratio_low = interval->low;
@@ -207,8 +207,8 @@ result::Measured ChildContext::measured() {
   result::Measured measured;
   measured.timing = timing_;
   measured.further = {{"threads", at::get_num_threads()}, {"cpus", cpus_}};
-  if (!calibrations_.empty()) measured.calibration_seconds = measure::median(calibrations_);
-  if (meter_) measured.device_memory = meter_->to_json().get<result::Values>();
+  if (!calibrations_.empty()) measured.calibration_seconds = attnbench::median(calibrations_);
+  if (meter_) measured.device_memory = meter_->to_json().get<Values>();
   const double passed = stopwatch_->now() - begin_;
   if (!is_cuda(settings_.device) && passed > 0) {
     measured.lost_share = rounded(life_.end().lost_seconds / passed);

@@ -26,7 +26,7 @@ struct RunSettings {
   std::filesystem::path checkpoint;
   std::string binary;             ///< fingerprint of worker, library and plugins
   std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
-  run::ProcessRank process_rank;
+  ProcessRank process_rank;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
 
@@ -60,7 +60,7 @@ class ChildContext final : public tasks::Context {
   int round() const override { return settings_.round; }
   std::uint64_t seed() const override { return settings_.seed; }
   const Registry& registry() const override { return registry_; }
-  run::ProcessRank process_rank() const override { return settings_.process_rank; }
+  ProcessRank process_rank() const override { return settings_.process_rank; }
 
   /// What the context saw, with threads and cpus. `lost_share` is of all its life, on the CPU. The
   /// caller adds the check, and the sections that Work::run returns (memory, metrics, chosen).

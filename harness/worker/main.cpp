@@ -33,10 +33,10 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   keep_freed_memory();
-  attnbench::run::adopt_orphans();  // what a plugin starts and leaves behind ends with its cell
+  attnbench::process::adopt_orphans();  // what a plugin starts and leaves behind ends with its cell
   const int supervisor = std::atoi(argv[2]);
   fcntl(supervisor, F_SETFD, FD_CLOEXEC);
-  attnbench::worker::Worker(attnbench::run::Channel(supervisor)).serve();
+  attnbench::worker::Worker(attnbench::process::Channel(supervisor)).serve();
   std::fflush(nullptr);
   _exit(0);  // LibTorch's destructors take 50 ms and have nothing left to do
 }

@@ -48,7 +48,7 @@ void add_as(const std::string& word, const Registry& with_plugin, Registry& regi
 }
 
 /// Adds all that the plugin registers, or nothing.
-void add_plugin(const run::PluginName& plugin, Loaded& loaded) {
+void add_plugin(const PluginName& plugin, Loaded& loaded) {
   Registry registry = loaded.registry;
   tasks::TaskTable tasks = loaded.tasks;
   if (plugin.as.empty()) {
@@ -69,13 +69,13 @@ struct Trial {
   bool clash = false;  ///< a name of it is taken
 };
 
-Trial try_plugin(const run::PluginName& plugin, const Loaded& loaded, double limit_seconds) {
+Trial try_plugin(const PluginName& plugin, const Loaded& loaded, double limit_seconds) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
   Trial trial;
   trial.outcome = run_child(
       setup,
-      [&](run::Channel& channel) {
+      [&](process::Channel& channel) {
         Loaded copy = loaded;
         try {
           add_plugin(plugin, copy);
@@ -89,8 +89,8 @@ Trial try_plugin(const run::PluginName& plugin, const Loaded& loaded, double lim
   return trial;
 }
 
-suite::PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
-  const run::PluginName plugin(path);
+PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
+  const PluginName plugin(path);
   const auto [trial, clash] = try_plugin(plugin, loaded, limit_seconds);
   if (trial.status == result::Status::crashed || trial.status == result::Status::timeout) {
     return {path, "crashed", "while it was loaded: " + trial.reason};
@@ -107,7 +107,7 @@ suite::PluginSpec load(const std::string& path, Loaded& loaded, double limit_sec
 }
 
 /// Adds a mechanism in Python. One that cannot be used is added as such: it costs its cells alone.
-suite::PluginSpec load_python(PythonPlugin plugin, Loaded& loaded) {
+PluginSpec load_python(PythonPlugin plugin, Loaded& loaded) {
   const bool told = plugin.outcome.status == result::Status::ok;
   try {
     if (told) {
@@ -156,7 +156,7 @@ std::string Loaded::origin(const std::string& what) const {
 
 std::string Loaded::python_home(const std::string& mechanism) const {
   const auto found = python.find(mechanism);
-  return found == python.end() ? "" : run::home_of(found->second.word);
+  return found == python.end() ? "" : process::home_of(found->second.word);
 }
 
 Loaded load_all(const std::vector<std::string>& paths, double limit_seconds,
@@ -170,12 +170,12 @@ Loaded load_all(const std::vector<std::string>& paths, double limit_seconds,
   for (const std::string& path : paths) {
     const std::set<std::string> before = names_of(loaded);
     announce(path);
-    const bool is_script = run::is_python(path);
+    const bool is_script = process::is_python(path);
     loaded.plugins.push_back(is_script ? load_python(std::move(*next++), loaded)
                                        : load(path, loaded, limit_seconds));
     for (const std::string& name : names_of(loaded)) {
       if (before.count(name) != 0) continue;
-      loaded.origins[name] = is_script ? run::PluginName(path).path : path;
+      loaded.origins[name] = is_script ? PluginName(path).path : path;
     }
   }
   return loaded;

@@ -23,7 +23,7 @@ struct Loaded {
   /// The plugin's path by "MECHANISM", "MECHANISM/IMPLEMENTATION" and "task NAME"; what is built in
   /// is absent.
   std::map<std::string, std::string> origins;
-  std::vector<suite::PluginSpec> plugins;
+  std::vector<PluginSpec> plugins;
   /// By mechanism. One that cannot be used is registered, too, and makes nothing.
   std::map<std::string, PythonPlugin> python;
 

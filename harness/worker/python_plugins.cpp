@@ -36,14 +36,14 @@ constexpr double loud_share = 0.05;
 
 std::string hash_of(const std::string& file) {
   try {
-    return result::hash_file(file);
+    return hash_file(file);
   } catch (const std::exception&) {
     return "missing";
   }
 }
 
 std::string build_text() {
-  const suite::Stamp build = stamp();
+  const Stamp build = stamp();
   return build.attnbench + " " + std::to_string(build.abi) + " " + build.torch;
 }
 
@@ -55,7 +55,7 @@ std::map<std::string, std::string> hashes_of(const Description& description) {
 
 /// What the word declared the last time, where nothing that it depends on has changed.
 std::optional<Description> remembered(const std::string& word) {
-  const auto known = run::recalled(run::declaration_file(word));
+  const auto known = process::recalled(process::declaration_file(word));
   if (!known || !known->is_object() || known->value("build", "") != build_text()) {
     return std::nullopt;
   }
@@ -71,10 +71,10 @@ std::optional<Description> remembered(const std::string& word) {
 }
 
 void remember(const std::string& word, const Description& description) {
-  run::remember(run::declaration_file(word), {{"word", word},
-                                              {"build", build_text()},
-                                              {"description", description},
-                                              {"hashes", hashes_of(description)}});
+  process::remember(process::declaration_file(word), {{"word", word},
+                                                      {"build", build_text()},
+                                                      {"description", description},
+                                                      {"hashes", hashes_of(description)}});
 }
 
 /// Takes one answer of the child: {description} or a failure.
@@ -105,12 +105,12 @@ void ask(const std::vector<PythonPlugin*>& plugins, double limit_seconds,
   for (std::size_t next = 0; next < plugins.size();) {
     const std::size_t begin = next;
     std::size_t end = begin;
-    const std::string home = run::home_of(plugins[begin]->word);
-    while (end < plugins.size() && run::home_of(plugins[end]->word) == home) ++end;
+    const std::string home = process::home_of(plugins[begin]->word);
+    while (end < plugins.size() && process::home_of(plugins[end]->word) == home) ++end;
     on_step(plugins[begin]->word);
     const Outcome outcome = run_child(
         setup,
-        [&](run::Channel& channel) {
+        [&](process::Channel& channel) {
           for (std::size_t i = begin; i < end; ++i) channel.send(asked(plugins[i]->word));
         },
         [&](const Json& message) {
@@ -139,8 +139,8 @@ std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
                                          const std::function<void(const std::string&)>& on_step) {
   std::vector<PythonPlugin> plugins;
   for (const std::string& word : words) {
-    if (run::is_python(word)) {
-      plugins.push_back({run::PluginName(word).path, run::mechanism_of(word), {}, {}});
+    if (process::is_python(word)) {
+      plugins.push_back({PluginName(word).path, process::mechanism_of(word), {}, {}});
     }
   }
   std::vector<PythonPlugin*> unknown;
@@ -152,7 +152,7 @@ std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
     }
   }
   std::stable_sort(unknown.begin(), unknown.end(), [](const auto* one, const auto* other) {
-    return run::home_of(one->word) < run::home_of(other->word);
+    return process::home_of(one->word) < process::home_of(other->word);
   });
   ask(unknown, limit_seconds, on_step);
   return plugins;
@@ -170,7 +170,7 @@ Json python_section(const PythonPlugin& plugin,
   const python::Observed seen = bridge->observed();
   std::string contents;
   for (const std::string& file : seen.files) contents += hash_of(file) + "\n";
-  if (!contents.empty()) section["file_hash"] = result::hash_text(contents);
+  if (!contents.empty()) section["file_hash"] = hash_text(contents);
   std::vector<std::string> notes = seen.notes;
   if (seen.compile_seconds) section["compile_seconds"] = *seen.compile_seconds;
   if (seen.call_seconds) {

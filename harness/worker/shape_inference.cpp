@@ -8,9 +8,9 @@
 namespace attnbench::worker {
 namespace {
 
-using apply::InputArrays;
-using npy::Array;
-using npy::Shape;
+using arrays::Array;
+using arrays::InputArrays;
+using arrays::Shape;
 using Values = std::map<std::string, OptionValue>;
 
 /// An array whose shape differs from what the mechanism wants.
@@ -121,8 +121,8 @@ std::optional<Inferred> nearer(const Entry& entry, const Inferred& from, Values&
     options += (options.empty() ? "" : ", ") + name + "=" + to_string(value);
   }
   throw UsageError(misfit.array->file.string() + ": " + misfit.what + " is " +
-                   npy::to_string(misfit.array->shape) + "; expected " +
-                   npy::to_string(misfit.wanted) +
+                   arrays::to_string(misfit.array->shape) + "; expected " +
+                   arrays::to_string(misfit.wanted) +
                    (options.empty() ? ", from the sizes of the other arrays"
                                     : ", from the other arrays and " + options) +
                    ": change the array, or the options that decide its shape");

@@ -23,6 +23,6 @@ struct Inferred {
 /// Throws UsageError (roles or parameters that are missing, unknown or of another shape, sizes that
 /// contradict each other) and UnsupportedError.
 Inferred infer_shapes(const Entry& entry, const std::map<std::string, OptionValue>& said,
-                      Pattern pattern, bool gradient, const apply::InputArrays& arrays);
+                      Pattern pattern, bool gradient, const arrays::InputArrays& arrays);
 
 }  // namespace attnbench::worker

@@ -41,7 +41,7 @@ Outcome outcome_of(std::exception_ptr thrown) {
     std::rethrow_exception(thrown);
   } catch (const UnsupportedError& error) {
     return {Status::unsupported, error.what(), ""};
-  } catch (const tasks::prepared::MissingData& error) {
+  } catch (const tasks::data::MissingData& error) {
     return {Status::skipped, error.what(), ""};
   } catch (const UsageError& error) {
     return {Status::error, error.what(), "", /*refused=*/true};
@@ -75,7 +75,7 @@ Outcome outcome_of_death(int wait_status, bool out_of_memory, const std::string&
       return {Status::out_of_memory, "the kernel killed the process because memory ran out",
               log_tail};
     }
-    return {Status::crashed, "the process was killed by " + run::signal_text(number), log_tail};
+    return {Status::crashed, "the process was killed by " + process::signal_text(number), log_tail};
   }
   return {Status::crashed,
           "the process ended with exit code " + std::to_string(WEXITSTATUS(wait_status)) +

@@ -23,14 +23,14 @@ RunSettings settings_of(const protocol::Run& request) {
   settings.rule = request.measure;
   settings.checkpoint = request.checkpoint;
   settings.binary = request.binary;
-  settings.process_rank = request.process_rank.value_or(run::ProcessRank{});
+  settings.process_rank = request.process_rank.value_or(ProcessRank{});
   settings.pinned = request.pinned;
   settings.device = request.cell.device;
   settings.device_bytes = request.limits.device_bytes;
   return settings;
 }
 
-ChildContext::Progress forward_to(run::Channel& channel, const std::string& cell) {
+ChildContext::Progress forward_to(process::Channel& channel, const std::string& cell) {
   return [&channel, cell](double done, double total, std::string_view what) {
     channel.send(protocol::Progress{cell, done, total, std::string(what)});
   };
@@ -109,7 +109,7 @@ void conclude(protocol::CheckAnswer& answer) {
 
 }  // namespace
 
-Json do_cell(const Loaded& loaded, const protocol::Run& request, run::Channel& channel) {
+Json do_cell(const Loaded& loaded, const protocol::Run& request, process::Channel& channel) {
   install_counting_allocator();
   set_memory_limit(request.limits.memory_bytes);
   const tasks::Cell cell = task_cell(request.cell, loaded.tasks);
@@ -184,7 +184,7 @@ std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
     task.task = request.cell.task;
     task.mechanism = request.cell.mechanism;
     task.implementation = request.cell.implementation;
-    task.work = [&loaded, request](run::Channel& channel) {
+    task.work = [&loaded, request](process::Channel& channel) {
       return do_cell(loaded, request, channel);
     };
   } else if (task.type == "check") {
@@ -194,20 +194,20 @@ std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
     task.mechanism = request.mechanism;
     task.implementation = request.implementation;
     task.pattern = request.pattern;
-    task.work = [&loaded, request](run::Channel&) {
+    task.work = [&loaded, request](process::Channel&) {
       return check_conformance(loaded.registry, request);
     };
   } else if (task.type == "probe") {
     const auto request = message.get<protocol::Probe>();
     task.request = request;
     task.device = request.device;
-    task.work = [request](run::Channel&) { return probe(request); };
+    task.work = [request](process::Channel&) { return probe(request); };
   } else if (task.type == "apply") {
     const auto request = message.get<protocol::Apply>();
     task.request = request;
     task.mechanism = request.mechanism;
     task.implementation = request.implementation;
-    task.work = [&loaded, request](run::Channel&) {
+    task.work = [&loaded, request](process::Channel&) {
       install_counting_allocator();
       set_memory_limit(request.limits.memory_bytes);
       return apply_arrays(loaded.registry, request);
@@ -216,7 +216,7 @@ std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
     const auto request = message.get<protocol::Data>();
     task.request = request;
     task.task = request.task;
-    task.work = [&loaded, request](run::Channel&) { return write_data(loaded.tasks, request); };
+    task.work = [&loaded, request](process::Channel&) { return write_data(loaded.tasks, request); };
   } else if (task.type == "generate") {
     const auto request = message.get<protocol::Generate>();
     task.request = request;
@@ -225,7 +225,7 @@ std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded) {
     task.task = request.cell.task;
     task.mechanism = request.cell.mechanism;
     task.implementation = request.cell.implementation;
-    task.work = [&loaded, request](run::Channel& channel) {
+    task.work = [&loaded, request](process::Channel& channel) {
       install_counting_allocator();
       set_memory_limit(request.limits.memory_bytes);
       return generate_bytes(loaded, request, forward_to(channel, request.cell.id));

@@ -16,7 +16,7 @@ namespace attnbench::worker {
 /// Prepares, checks (in round 0) and measures a cell; a cell that is wrong is not timed. Returns
 /// {status, reason, measured}; progress goes through `channel`. Throws what the mechanism, the task
 /// or the allocator throw.
-Json do_cell(const Loaded& loaded, const protocol::Run& request, run::Channel& channel);
+Json do_cell(const Loaded& loaded, const protocol::Run& request, process::Channel& channel);
 
 /// Runs the conformance kit. The status is ok; wrong where a property is broken (the first one is
 /// the reason); unsupported where the implementation does nothing of this pattern in any of the
@@ -38,7 +38,7 @@ struct ChildTask {
   std::string implementation;
   std::string pattern;
   /// What the child does once the device is set up; returns the answer.
-  std::function<Json(run::Channel& channel)> work;
+  std::function<Json(process::Channel& channel)> work;
 };
 
 /// Nothing where no child does such a request. Throws UsageError, naming the place, for a message

@@ -61,7 +61,7 @@ Outcome over_limit(double seconds) {
 
 }  // namespace
 
-Worker::Worker(run::Channel supervisor) : supervisor_(std::move(supervisor)) {
+Worker::Worker(process::Channel supervisor) : supervisor_(std::move(supervisor)) {
   keep_from_children(supervisor_.descriptor());
 }
 
@@ -71,7 +71,7 @@ void Worker::serve() {
       wait();
       if (job_) watch_child();
     } while (read_requests());
-  } catch (const run::ChannelError&) {
+  } catch (const process::ChannelError&) {
     // The supervisor is gone; ~Job ends the child.
   }
 }
@@ -85,7 +85,7 @@ void Worker::wait() {
   }
   poll(waiting.data(), waiting.size(), job_ ? wait_milliseconds : -1);
   if (waiting[0].revents != 0 && !supervisor_.fill()) {
-    throw run::ChannelError("the supervisor closed the connection");
+    throw process::ChannelError("the supervisor closed the connection");
   }
   if (job_) read_messages();
 }
@@ -107,7 +107,7 @@ bool Worker::read_requests() {
       } else {
         supervisor_.send(answer(type, *request));
       }
-    } catch (const run::ChannelError&) {
+    } catch (const process::ChannelError&) {
       throw;
     } catch (const std::exception& error) {
       supervisor_.send({{"type", "error"}, {"message", type + ": " + error.what()}});
@@ -120,7 +120,7 @@ Json Worker::answer(const std::string& type, const Json& request) {
   if (type == "hello") return hello(request.get<protocol::Hello>());
   if (!greeted_) throw UsageError("say hello first");
   if (type == "catalogue") {
-    suite::Catalogue all = catalogue_in_child(loaded_);
+    Catalogue all = catalogue_in_child(loaded_);
     add_roles(all, loaded_);
     return all;
   }
@@ -155,8 +155,8 @@ void Worker::begin(ChildTask task) {
   setup.memory_bytes = request.limits.memory_bytes;
   setup.limits_memory = !is_cuda(task.device);
   Job job;
-  job.started_at = result::now_text();
-  job.child = std::make_unique<Child>(setup, [&](run::Channel& channel) {
+  job.started_at = text::now_text();
+  job.child = std::make_unique<Child>(setup, [&](process::Channel& channel) {
     setup_device(task.device, request.limits.device_bytes);
     protocol::Answer answer = task.work(channel).get<protocol::Answer>();
     refuse_changed_environment(answer);
@@ -172,7 +172,7 @@ void Worker::read_messages() {
     std::optional<Json> message;
     try {
       message = job_->child->receive(0);
-    } catch (const run::ChannelError& error) {
+    } catch (const process::ChannelError& error) {
       return finish(Outcome{Status::crashed, std::string("the child sent ") + error.what(), ""});
     }
     if (!message) break;
@@ -199,7 +199,7 @@ void Worker::pass_on(const Json& message) {
 
 /// Holds the answer to its schema here, where a fault costs its own cell only.
 void Worker::finish_done(const Json& done) {
-  const std::string fault = result::answer_fault(job_->task.type, done);
+  const std::string fault = schema::answer_fault(job_->task.type, done);
   if (fault.empty()) return finish(done.get<protocol::Answer>());
   finish(Outcome{Status::error, "its record is not of the form of one: " + fault, ""});
 }

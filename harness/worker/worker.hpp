@@ -16,7 +16,7 @@ namespace attnbench::worker {
 class Worker {
  public:
   /// `supervisor` is a connected socket; children close it.
-  explicit Worker(run::Channel supervisor);
+  explicit Worker(process::Channel supervisor);
 
   /// Answers until the supervisor says bye or is gone; then ends a child that still runs.
   void serve();
@@ -43,7 +43,7 @@ class Worker {
   void finish(protocol::Answer answer);
   void end_job(const Json& answer);
 
-  run::Channel supervisor_;
+  process::Channel supervisor_;
   Loaded loaded_;
   int threads_ = 1;
   bool greeted_ = false;

@@ -14,9 +14,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Panel;
-using result::Placed;
-
 /// Where marks of one cell stand, and which mark it is.
 struct Mark {
   const char* kind;  ///< found, above, below, other
@@ -64,8 +61,8 @@ void add_once(std::vector<std::string>& list, const std::string& word) {
 }
 
 std::string scope_of(const CellRecord& cell) {
-  const auto scope = result::value_of(cell, "scope");
-  return "scope " + (scope ? result::human_value(*scope) : std::string("unknown"));
+  const auto scope = value_of(cell, "scope");
+  return "scope " + (scope ? text::human_value(*scope) : std::string("unknown"));
 }
 
 /// What tells the panel from others besides the scope: "heads 16".
@@ -133,7 +130,7 @@ struct CrossoverMarks {
 
 std::string place_of(const Panel& panel, const Placed& placed) {
   std::string text = placed.series;
-  if (placed.x) text += " at " + result::human_value(*placed.x);
+  if (placed.x) text += " at " + text::human_value(*placed.x);
   const std::string group = group_of(panel);
   return text + " (" + scope_of(*placed.cell) + (group.empty() ? "" : ", " + group) + ")";
 }
@@ -277,8 +274,8 @@ std::string sides_of(const std::vector<Marked>& marks) {
 /// "forward", where all cells time it.
 std::string pass_of(const std::vector<Marked>& marks) {
   const auto pass_of_cell = [](const Marked& marked) {
-    const auto pass = result::value_of(*marked.placed->cell, "pass");
-    return pass ? result::human_value(*pass) : std::string("–");
+    const auto pass = value_of(*marked.placed->cell, "pass");
+    return pass ? text::human_value(*pass) : std::string("–");
   };
   const std::string pass = pass_of_cell(marks.front());
   const bool shared = std::all_of(marks.begin(), marks.end(), [&](const Marked& marked) {

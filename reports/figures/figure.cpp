@@ -14,12 +14,11 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Panel;
 using Order = std::vector<std::string>;
 using Rows = std::vector<PublishedRow>;
 using Figures = std::vector<Figure>;
 
-std::string seconds_words(double seconds) { return result::human_seconds(seconds); }
+std::string seconds_words(double seconds) { return text::human_seconds(seconds); }
 
 void add(Figures& figures, std::optional<Figure> figure) {
   if (figure) figures.push_back(std::move(*figure));
@@ -28,7 +27,7 @@ void add(Figures& figures, std::optional<Figure> figure) {
 /// What the panel's times are of, where its cells agree.
 std::string timed(const Panel& panel) {
   std::string what;
-  for (const result::Placed& placed : panel.cells) {
+  for (const Placed& placed : panel.cells) {
     const std::string& primary = placed.cell->primary.empty() ? what : placed.cell->primary;
     if (!what.empty() && primary != what) return "what each cell times";
     what = primary;
@@ -60,14 +59,14 @@ LineRequest time_request(const std::string& what, const std::string& title,
 }
 
 LineRequest byte_request(const std::string& what, const std::string& title, const std::string& axis,
-                         result::Values result::CellRecord::*part, const std::string& key) {
+                         Values result::CellRecord::*part, const std::string& key) {
   LineRequest request;
   request.what = what;
   request.title = title;
   request.axis = axis;
   request.quantity = number_quantity(part, key);
   request.scale = byte_scale;
-  request.words = result::human_bytes;
+  request.words = text::human_bytes;
   return request;
 }
 
@@ -118,13 +117,13 @@ Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
 
 Figures draw_slopes(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, result::GrownQuantity::time));
+  add(figures, slopes_figure(panel, order, GrownQuantity::time));
   return figures;
 }
 
 Figures draw_memory_slopes(const Panel& panel, const Order& order, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, result::GrownQuantity::workspace));
+  add(figures, slopes_figure(panel, order, GrownQuantity::workspace));
   return figures;
 }
 

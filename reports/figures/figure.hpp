@@ -9,8 +9,6 @@
 
 namespace attnbench::reports {
 
-using result::Json;
-
 struct Figure {
   std::string name;      ///< of its files: "kernel_time_forward"
   std::string title;     ///< "Time of one forward pass"
@@ -26,7 +24,7 @@ std::vector<std::string> figure_names();
 /// The figures that `name` stands for in `panel`; none where its cells hold nothing to draw.
 /// `order` lists all series of the result, so that a series has one colour in all its figures.
 /// Throws UsageFailure for an unknown name, listing the known ones.
-std::vector<Figure> draw(const std::string& name, const result::Panel& panel,
+std::vector<Figure> draw(const std::string& name, const Panel& panel,
                          const std::vector<std::string>& order,
                          const std::vector<PublishedRow>& published);
 
@@ -34,9 +32,8 @@ std::vector<Figure> draw(const std::string& name, const result::Panel& panel,
 bool is_drawn_across(const std::string& name);
 /// The figures of such a name, of a task's `panels` among `all` of the result; none where the cells
 /// hold nothing to draw.
-std::vector<Figure> draw_across(const std::string& name,
-                                const std::vector<const result::Panel*>& panels,
-                                const std::vector<const result::Panel*>& all,
+std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
+                                const std::vector<const Panel*>& all,
                                 const std::vector<std::string>& order,
                                 const std::vector<PublishedRow>& published);
 

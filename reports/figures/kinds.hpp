@@ -35,7 +35,7 @@ struct LineRequest {
 /// Values of 0, which a logarithmic axis does not have, are hollow triangles at its foot. What was
 /// disturbed is a crossed ring by itself, which no line joins, with an entry in the legend and the
 /// reason in its tooltip. Nothing without values.
-std::optional<Figure> line_figure(const result::Panel& panel, const std::vector<std::string>& order,
+std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::string>& order,
                                   const LineRequest& request);
 
 // ---- Ratios: speedup over the suite's first mechanism, and the share of the floor that each cell
@@ -44,15 +44,13 @@ std::optional<Figure> line_figure(const result::Panel& panel, const std::vector<
 /// The time of the first of `order` over that of each series; `timing` names a WHAT of the records,
 /// or is empty for what each cell times first. The bounds are those of a quotient of two intervals.
 /// Published ratios are drawn apart. Nothing where the first series has no time beside another's.
-std::optional<Figure> speedup_figure(const result::Panel& panel,
-                                     const std::vector<std::string>& order,
+std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::string>& order,
                                      const std::vector<PublishedRow>& published,
                                      const std::string& timing);
 
 /// floor / time of each cell against the axis, coloured by the term that binds. Nothing where no
 /// cell has a roofline.
-std::optional<Figure> roofline_figure(const result::Panel& panel,
-                                      const std::vector<std::string>& order);
+std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std::string>& order);
 
 // ---- Local growth: by which power time or workspace grows between neighbours on the axis.
 
@@ -60,9 +58,8 @@ std::optional<Figure> roofline_figure(const result::Panel& panel,
 /// exponents that the mechanisms claim of such cells (dashed), with what became of each claim in
 /// the caption. Cells whose time was disturbed are left out. Slopes of cells under 5 ms are faint:
 /// there constant costs still count. Nothing without two neighbours.
-std::optional<Figure> slopes_figure(const result::Panel& panel,
-                                    const std::vector<std::string>& order,
-                                    result::GrownQuantity what);
+std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::string>& order,
+                                    GrownQuantity what);
 
 // ---- The crossover map: from which length on a mechanism is faster than exact attention, against
 // its size, for every scope side by side.
@@ -71,7 +68,7 @@ std::optional<Figure> slopes_figure(const result::Panel& panel,
 /// Points with bars: length and interval. Hollow triangles: the crossover lies beyond what was
 /// searched, in the direction they point; hollow diamonds: there is none or more than one, see the
 /// tooltip. The caption names series without a crossover to draw. Nothing without crossovers.
-std::optional<Figure> crossover_figure(const std::vector<const result::Panel*>& panels,
+std::optional<Figure> crossover_figure(const std::vector<const Panel*>& panels,
                                        const std::vector<std::string>& order);
 
 // ---- The verdicts of `attnbench ab`: a ratio with its interval for each pair.
@@ -91,6 +88,6 @@ inline constexpr std::size_t crowded = 6;
 /// its own marks in colour, the lines of all others in grey, the same scales everywhere. Rows of
 /// layers with data of their own that belong to a series go into its facet, the others into all.
 /// The legend of series and its selection are gone: the headers name them.
-result::Json small_multiples(result::Json spec, const result::Panel& panel);
+Json small_multiples(Json spec, const Panel& panel);
 
 }  // namespace attnbench::reports

@@ -40,7 +40,7 @@ Spot size_of_words(const std::string& words, double font) {
   std::size_t longest = 0;
   std::size_t count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
-    longest = std::max(longest, result::display_width(line));
+    longest = std::max(longest, text::display_width(line));
   }
   return {0.6 * font * static_cast<double>(longest), (font + 2) * static_cast<double>(count)};
 }

@@ -12,9 +12,9 @@ namespace attnbench::reports {
 namespace {
 
 /// "(error, out_of_memory)", or nothing where all of its cells ended well.
-std::string endings_of(const std::string& series, const result::Panel& panel) {
+std::string endings_of(const std::string& series, const Panel& panel) {
   std::set<std::string> endings;
-  for (const result::Placed& placed : panel.cells) {
+  for (const Placed& placed : panel.cells) {
     if (placed.series == series) endings.insert(to_string(placed.cell->status));
   }
   endings.erase("ok");
@@ -26,20 +26,20 @@ std::string endings_of(const std::string& series, const result::Panel& panel) {
 /// Calls `mark(placed, x, slot)` for each place of the cells that ended without a number though
 /// they could have had one; slots count marks from above.
 template <class Mark>
-void for_each_failure(const result::Panel& panel, const Mark& mark) {
+void for_each_failure(const Panel& panel, const Mark& mark) {
   using result::Status;
   static const std::set<Status> shown{Status::wrong, Status::out_of_memory, Status::timeout,
                                       Status::crashed, Status::error};
   std::map<std::string, int> stacked;
-  for (const result::Placed& placed : panel.cells) {
+  for (const Placed& placed : panel.cells) {
     if (!shown.contains(placed.cell->status)) continue;
     for (const Json& x : places(panel, placed)) mark(placed, x, ++stacked[x.dump()]);
   }
 }
 
-Json failure_rows(const result::Panel& panel) {
+Json failure_rows(const Panel& panel) {
   Json rows = Json::array();
-  for_each_failure(panel, [&](const result::Placed& placed, const Json& x, int slot) {
+  for_each_failure(panel, [&](const Placed& placed, const Json& x, int slot) {
     Json row = provenance_row(*placed.cell);
     row.update({{"x", x},
                 {"series", placed.series},
@@ -53,12 +53,12 @@ Json failure_rows(const result::Panel& panel) {
 
 }  // namespace
 
-result::Panel with_series(result::Panel panel, const std::set<std::string>& series) {
+Panel with_series(Panel panel, const std::set<std::string>& series) {
   std::erase_if(panel.series, [&](const std::string& name) { return !series.contains(name); });
   return panel;
 }
 
-std::string not_drawn_words(const result::Panel& panel, const std::set<std::string>& series) {
+std::string not_drawn_words(const Panel& panel, const std::set<std::string>& series) {
   std::string text;
   for (const std::string& name : panel.series) {
     if (series.contains(name)) continue;
@@ -68,17 +68,17 @@ std::string not_drawn_words(const result::Panel& panel, const std::set<std::stri
   return text.empty() ? text : text + ".";
 }
 
-std::string disturbed_words(const result::Panel& panel) {
+std::string disturbed_words(const Panel& panel) {
   std::string text;
   for (const std::string& series : panel.series) {
     std::string places;
     bool any = false;
-    for (const result::Placed& placed : panel.cells) {
+    for (const Placed& placed : panel.cells) {
       if (placed.series != series || !result::is_disturbed(*placed.cell)) continue;
       any = true;
       if (!placed.x) continue;
       places += (places.empty() ? " at " + panel.axis + " " : std::string(", ")) +
-                result::human_value(*placed.x);
+                text::human_value(*placed.x);
     }
     if (!any) continue;
     text +=
@@ -87,7 +87,7 @@ std::string disturbed_words(const result::Panel& panel) {
   return text.empty() ? text : text + ".";
 }
 
-Json failure_layers(const result::Panel& panel) {
+Json failure_layers(const Panel& panel) {
   const Json rows = failure_rows(panel);
   if (rows.empty()) return rows;
   // One row of marks takes 12 of the 340 pixels.
@@ -104,17 +104,17 @@ Json failure_layers(const result::Panel& panel) {
            tooltip({{"series", "label"}, {"status", "status"}, {"reason", "reason"}})}}}}});
 }
 
-std::set<std::string> failed_series(const result::Panel& panel) {
+std::set<std::string> failed_series(const Panel& panel) {
   std::set<std::string> series;
-  for_each_failure(
-      panel, [&](const result::Placed& placed, const Json&, int) { series.insert(placed.series); });
+  for_each_failure(panel,
+                   [&](const Placed& placed, const Json&, int) { series.insert(placed.series); });
   return series;
 }
 
-int failure_height(const result::Panel& panel) {
+int failure_height(const Panel& panel) {
   int slots = 0;
-  for_each_failure(
-      panel, [&](const result::Placed&, const Json&, int slot) { slots = std::max(slots, slot); });
+  for_each_failure(panel,
+                   [&](const Placed&, const Json&, int slot) { slots = std::max(slots, slot); });
   return slots;
 }
 

@@ -9,9 +9,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Panel;
-using result::Placed;
-
 /// A ring with a stroke through it: neither ours that counts nor hollow as published numbers are.
 constexpr const char* disturbed_shape = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0M-0.7,0.7L0.7,-0.7";
 constexpr const char* disturbed_entry = "disturbed: other programs had the CPU";

@@ -8,8 +8,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Json;
-
 constexpr int facet_columns = 3;
 constexpr int facet_width = 190;
 constexpr int facet_height = 140;
@@ -140,7 +138,7 @@ void add_background(Json& layers, const Json& rows) {
 
 }  // namespace
 
-Json small_multiples(Json spec, const result::Panel& panel) {
+Json small_multiples(Json spec, const Panel& panel) {
   Parts parts(spec["data"]["values"]);
   Json layers = Json::array();
   flatten({{"layer", spec["layer"]}}, layers);

@@ -11,15 +11,15 @@ namespace {
 const std::string missing = "–";
 
 std::string text_of(const std::optional<Json>& value) {
-  return value ? result::human_value(*value) : missing;
+  return value ? text::human_value(*value) : missing;
 }
 
 /// Of the weights, and of products where they are computed in another.
 std::string dtype_of(const CellRecord& cell) {
-  const std::string dtype = text_of(result::size_of(cell, "dtype"));
-  const auto autocast = result::value_of(cell, "autocast");
+  const std::string dtype = text_of(size_of(cell, "dtype"));
+  const auto autocast = value_of(cell, "autocast");
   if (!autocast || *autocast == "off") return dtype;
-  return dtype + " with autocast to " + result::human_value(*autocast);
+  return dtype + " with autocast to " + text::human_value(*autocast);
 }
 
 /// The middle one of the values that are not zero; 0 without any.
@@ -65,10 +65,10 @@ Quantity disturbed_time_quantity(const std::string& what) {
   };
 }
 
-Quantity number_quantity(result::Values CellRecord::*part, const std::string& key) {
+Quantity number_quantity(Values CellRecord::*part, const std::string& key) {
   return [part, key](const CellRecord& cell) -> std::optional<Measured> {
     const bool usable = result::is_ok(cell) || result::is_disturbed(cell);
-    const auto number = usable ? result::number_of(cell.*part, key) : std::nullopt;
+    const auto number = usable ? number_of(cell.*part, key) : std::nullopt;
     if (!number) return std::nullopt;
     return Measured{*number, *number, *number, ""};
   };
@@ -106,15 +106,15 @@ const std::vector<std::pair<std::string, std::string>>& provenance_columns() {
 Json provenance_row(const CellRecord& cell) {
   Json row = {{"mechanism", cell.mechanism},
               {"implementation", implementation_of(cell)},
-              {"latents", text_of(result::value_of(cell, "latents_per_head"))},
+              {"latents", text_of(value_of(cell, "latents_per_head"))},
               {"dtype", dtype_of(cell)},
               {"device", cell.device},
               {"id", cell.id}};
   for (const char* size : {"batch", "heads", "length", "head_dim", "pattern"}) {
-    row[size] = text_of(result::size_of(cell, size));
+    row[size] = text_of(size_of(cell, size));
   }
   for (const char* setting : {"pass", "scope"}) {
-    row[setting] = text_of(result::value_of(cell, setting));
+    row[setting] = text_of(value_of(cell, setting));
   }
   return row;
 }
@@ -134,23 +134,23 @@ Json tooltip(const std::vector<std::pair<std::string, std::string>>& own) {
 namespace {
 
 /// "B·T=2048" where batch and length both vary and their product does not.
-std::string constant_tokens(const result::Panel& panel) {
+std::string constant_tokens(const Panel& panel) {
   std::set<double> batches;
   std::set<double> products;
-  for (const result::Placed& placed : panel.cells) {
-    const auto batch = result::number_of(placed.cell->problem, "batch");
-    const auto length = result::number_of(placed.cell->problem, "length");
+  for (const Placed& placed : panel.cells) {
+    const auto batch = number_of(placed.cell->problem, "batch");
+    const auto length = number_of(placed.cell->problem, "length");
     if (!batch || !length) return "";
     batches.insert(*batch);
     products.insert(*batch * *length);
   }
   if (batches.size() < 2 || products.size() != 1) return "";
-  return "B·T=" + result::human_value(Json(static_cast<std::int64_t>(*products.begin())));
+  return "B·T=" + text::human_value(Json(static_cast<std::int64_t>(*products.begin())));
 }
 
 }  // namespace
 
-std::string shared_settings(const result::Panel& panel) {
+std::string shared_settings(const Panel& panel) {
   static const std::vector<std::pair<std::string, std::string>> named{
       {"batch", "B="},
       {"heads", "H="},
@@ -162,7 +162,7 @@ std::string shared_settings(const result::Panel& panel) {
       {"dtype", ""},
       {"device", ""}};
   std::vector<std::set<std::string>> values(named.size());
-  for (const result::Placed& placed : panel.cells) {
+  for (const Placed& placed : panel.cells) {
     const Json row = provenance_row(*placed.cell);
     for (std::size_t i = 0; i < named.size(); ++i) {
       values[i].insert(row.at(named[i].first).get<std::string>());

@@ -12,7 +12,6 @@
 namespace attnbench::reports {
 
 using result::CellRecord;
-using result::Json;
 
 /// A number with its bounds; without any of its own both are the number.
 struct Measured {
@@ -30,7 +29,7 @@ Quantity time_quantity(const std::string& what);
 /// The same of cells that were disturbed alone, which figures mark and nothing is derived from.
 Quantity disturbed_time_quantity(const std::string& what);
 /// Of bytes such as workspace_bytes of memory, of cells that are ok or whose time was disturbed.
-Quantity number_quantity(result::Values CellRecord::*part, const std::string& key);
+Quantity number_quantity(Values CellRecord::*part, const std::string& key);
 
 /// A factor and the unit it gives: bytes into MiB, seconds into ms.
 struct Scale {
@@ -54,7 +53,7 @@ Json tooltip(const std::vector<std::pair<std::string, std::string>>& own);
 
 /// "B=1, H=4, D=32, causal, mix, float32, cpu": what all cells of the panel share, be it the number
 /// of tokens in a call.
-std::string shared_settings(const result::Panel& panel);
+std::string shared_settings(const Panel& panel);
 
 /// "95 % over 5 rounds", "range of 3 rounds", "range of 3 rounds, 2 disturbed left out": what
 /// the bounds of a timing or a crossover over `rounds` are.

@@ -13,7 +13,7 @@
 namespace attnbench::reports {
 namespace {
 
-constexpr std::size_t published_most_bytes = 4 * result::mebibyte;
+constexpr std::size_t published_most_bytes = 4 * mebibyte;
 
 /// Fields of one CSV line (RFC 4180, without line breaks inside of quotes).
 std::vector<std::string> fields_of(const std::string& line) {
@@ -80,8 +80,8 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
     } else if (!fields[i].empty()) {
       const auto number = number_of(fields[i]);
       if (!number)
-        throw UsageFailure(place + result::quotable(column) + " must be a number, found " +
-                           result::quotable(fields[i]));
+        throw UsageFailure(place + text::quotable(column) + " must be a number, found " +
+                           text::quotable(fields[i]));
       row.*(quantity->member) = *number * quantity->factor;
     }
   }
@@ -91,26 +91,25 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
 /// Whether a published number belongs beside the panel's cells of its label: what it says of task
 /// and settings must be so for one of them. `others` may have a label of their own, for which
 /// any cell will do.
-bool holds(const result::Panel& panel, const PublishedRow& row, const std::string& axis,
-           bool others) {
-  const auto of_its_label = [&](const result::Placed& placed) {
+bool holds(const Panel& panel, const PublishedRow& row, const std::string& axis, bool others) {
+  const auto of_its_label = [&](const Placed& placed) {
     return placed.series == row.label || (others && placed.cell->label == row.label);
   };
   const bool known = std::any_of(panel.cells.begin(), panel.cells.end(), of_its_label);
   if (!known && !others) return false;
-  return std::any_of(panel.cells.begin(), panel.cells.end(), [&](const result::Placed& placed) {
+  return std::any_of(panel.cells.begin(), panel.cells.end(), [&](const Placed& placed) {
     if (known && !of_its_label(placed)) return false;
     return std::all_of(row.settings.begin(), row.settings.end(), [&](const auto& setting) {
       if (setting.second.empty() || setting.first == axis) return true;
       if (setting.first == "task") return setting.second == panel.task_label;
-      const auto value = result::value_of(*placed.cell, setting.first);
-      return !value || result::human_value(*value) == setting.second;
+      const auto value = value_of(*placed.cell, setting.first);
+      return !value || text::human_value(*value) == setting.second;
     });
   });
 }
 
 template <typename Member>
-std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const result::Panel& panel,
+std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const Panel& panel,
                               Member member, const std::string& axis, bool others = false) {
   std::vector<Published> numbers;
   for (const PublishedRow& row : rows) {
@@ -128,8 +127,7 @@ std::vector<Published> chosen(const std::vector<PublishedRow>& rows, const resul
 }  // namespace
 
 std::vector<PublishedRow> read_published(const std::filesystem::path& file) {
-  std::istringstream stream(
-      result::read_file(file, "published numbers, a CSV file", published_most_bytes));
+  std::istringstream stream(read_file(file, "published numbers, a CSV file", published_most_bytes));
   std::vector<std::string> columns;
   std::vector<PublishedRow> rows;
   const std::string source_mark = "# source: ";
@@ -155,25 +153,23 @@ std::vector<PublishedRow> read_published(const std::filesystem::path& file) {
   return rows;
 }
 
-std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
-                                       const result::Panel& panel) {
+std::vector<Published> published_times(const std::vector<PublishedRow>& rows, const Panel& panel) {
   return chosen(rows, panel, &PublishedRow::seconds, panel.axis);
 }
 
 std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
-                                          const result::Panel& panel) {
+                                          const Panel& panel) {
   return chosen(rows, panel, &PublishedRow::speedup, panel.axis);
 }
 
-std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
-                                       const result::Panel& panel) {
+std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows, const Panel& panel) {
   return chosen(rows, panel, &PublishedRow::bytes, panel.axis);
 }
 
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
-                                            const result::Panel& panel, const std::string& axis) {
-  const auto member = result::quality_of(panel).less_is_better ? &PublishedRow::bits_per_byte
-                                                               : &PublishedRow::accuracy;
+                                            const Panel& panel, const std::string& axis) {
+  const auto member =
+      quality_of(panel).less_is_better ? &PublishedRow::bits_per_byte : &PublishedRow::accuracy;
   return chosen(rows, panel, member, axis, /*others=*/true);
 }
 

@@ -42,18 +42,16 @@ struct Published {
 std::vector<PublishedRow> read_published(const std::filesystem::path& file);
 
 /// The rows that name the panel's axis and agree with its cells of their label in all they say.
-std::vector<Published> published_times(const std::vector<PublishedRow>& rows,
-                                       const result::Panel& panel);
+std::vector<Published> published_times(const std::vector<PublishedRow>& rows, const Panel& panel);
 std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
-                                          const result::Panel& panel);
-std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows,
-                                       const result::Panel& panel);
+                                          const Panel& panel);
+std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows, const Panel& panel);
 
 /// Likewise, accuracies or, where the panel's trainings are language models, bits per byte; over
 /// `axis`, which need not be the panel's; empty: those that agree in all they say, without a place.
 /// Models that the panel does not have are among them, where any of its cells agrees with what the
 /// row says.
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
-                                            const result::Panel& panel, const std::string& axis);
+                                            const Panel& panel, const std::string& axis);
 
 }  // namespace attnbench::reports

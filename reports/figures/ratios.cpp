@@ -16,9 +16,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Panel;
-using result::Placed;
-
 std::string times_words(double ratio) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g times", ratio);
@@ -50,9 +47,9 @@ struct Shares {
   double most = 0;
 };
 
-Shares shares_of(const result::Panel& panel) {
+Shares shares_of(const Panel& panel) {
   Shares shares;
-  for (const result::Placed& placed : panel.cells) {
+  for (const Placed& placed : panel.cells) {
     const auto time = time_quantity("")(*placed.cell);  // of ok cells alone
     const auto& roofline = placed.cell->roofline;
     if (!time || !roofline || roofline->share <= 0) continue;  // the axis is logarithmic
@@ -65,8 +62,8 @@ Shares shares_of(const result::Panel& panel) {
                   {"series", placed.series},
                   {"bound", roofline->bound},
                   {"said", percent(roofline->share)},
-                  {"median", result::human_seconds(time->value)},
-                  {"floor", result::human_seconds(roofline->floor_seconds)}});
+                  {"median", text::human_seconds(time->value)},
+                  {"floor", text::human_seconds(roofline->floor_seconds)}});
       shares.rows.push_back(std::move(row));
     }
   }
@@ -133,11 +130,10 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
   return line_figure(panel, order, request);
 }
 
-std::optional<Figure> roofline_figure(const result::Panel& panel,
-                                      const std::vector<std::string>& order) {
+std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std::string>& order) {
   Shares shares = shares_of(panel);
   if (shares.rows.empty()) return std::nullopt;
-  const result::Panel drawn = with_series(panel, shares.series);
+  const Panel drawn = with_series(panel, shares.series);
   std::vector<double> heights;
   for (const Json& row : shares.rows) heights.push_back(row["y"].get<double>());
   const Json y = share_axis(heights);

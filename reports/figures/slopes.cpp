@@ -17,10 +17,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::GrownQuantity;
-using result::Panel;
-using result::Placed;
-
 /// A value with its bounds; workspace has none.
 std::optional<Measured> measured(const CellRecord& cell, GrownQuantity what) {
   return what == GrownQuantity::time
@@ -101,26 +97,26 @@ Slope slope_of(const Placed& from, const Placed& to, GrownQuantity what) {
   const double x1 = to.x->get<double>();
   const Measured low = *measured(*from.cell, what);
   const Measured high = *measured(*to.cell, what);
-  return {&from,
-          &to,
-          std::sqrt(x0 * x1),
-          measure::growth_exponent({x0, x1}, {low.value, high.value}),
-          measure::growth_exponent({x0, x1}, {low.high, high.low}),
-          measure::growth_exponent({x0, x1}, {low.low, high.high}),
-          what != GrownQuantity::time ||
-              (low.value >= result::enough_seconds && high.value >= result::enough_seconds)};
+  return {
+      &from,
+      &to,
+      std::sqrt(x0 * x1),
+      growth_exponent({x0, x1}, {low.value, high.value}),
+      growth_exponent({x0, x1}, {low.high, high.low}),
+      growth_exponent({x0, x1}, {low.low, high.high}),
+      what != GrownQuantity::time || (low.value >= enough_seconds && high.value >= enough_seconds)};
 }
 
 Json Slope::row() const {
-  const std::string where = result::human_value(*from->x) + " to " + result::human_value(*to->x);
+  const std::string where = text::human_value(*from->x) + " to " + text::human_value(*to->x);
   Json row = provenance_row(*to->cell);
   row.update({{"series", from->series},
               {"x", x},
               {"y", value},
               {"low", low},
               {"high", high},
-              {"said", result::exponent_text(value)},
-              {"between", result::exponent_text(low) + " to " + result::exponent_text(high)},
+              {"said", exponent_text(value)},
+              {"between", exponent_text(low) + " to " + exponent_text(high)},
               {"where", where},
               {"length", where},
               {"large", large}});
@@ -130,10 +126,10 @@ Json Slope::row() const {
 /// "softmax 1.99 (claimed 2: held); …", where there are enough cells to fit.
 std::string fits_of(const Panel& panel, GrownQuantity what) {
   std::string text;
-  for (const result::PanelGrowth& grown : result::panel_growth(panel, what)) {
+  for (const PanelGrowth& grown : panel_growth(panel, what)) {
     if (!grown.fit.measured) continue;
     text.append(text.empty() ? " Fitted: " : "; ").append(grown.series).append(" ");
-    text.append(result::exponent_text(*grown.fit.measured));
+    text.append(exponent_text(*grown.fit.measured));
     if (!grown.claimed) continue;
     text.append(" (claimed ").append(short_number(*grown.claimed)).append(": ");
     text.append(grown.word).append(")");
@@ -145,7 +141,7 @@ std::string fits_of(const Panel& panel, GrownQuantity what) {
 std::vector<Claim> claims_of(const Panel& panel, GrownQuantity what) {
   std::map<double, std::vector<std::string>> labels;
   for (const Placed& placed : panel.cells) {
-    const auto claim = result::claimed_exponent(*placed.cell, what, panel.axis);
+    const auto claim = claimed_exponent(*placed.cell, what, panel.axis);
     if (!claim) continue;
     std::vector<std::string>& names = labels[*claim];
     if (std::find(names.begin(), names.end(), placed.series) == names.end()) {

@@ -39,11 +39,11 @@ Json scale_of(const std::vector<std::string>& series, const std::vector<std::str
 }
 
 /// "softmax composite, flash tiled": which implementation each series ran.
-std::string implementations(const result::Panel& panel) {
+std::string implementations(const Panel& panel) {
   std::string text;
   for (const std::string& series : panel.series) {
     std::set<std::string> ran;
-    for (const result::Placed& placed : panel.cells) {
+    for (const Placed& placed : panel.cells) {
       const CellRecord& cell = *placed.cell;
       if (placed.series == series && (result::is_ok(cell) || result::is_disturbed(cell))) {
         ran.insert(implementation_of(cell));
@@ -59,7 +59,7 @@ std::string implementations(const result::Panel& panel) {
 
 /// Pixels that values on a logarithmic axis keep from the frame, so that marks of failures have
 /// room.
-int y_padding(const result::Panel& panel) { return std::min(16 + 10 * failure_height(panel), 66); }
+int y_padding(const Panel& panel) { return std::min(16 + 10 * failure_height(panel), 66); }
 
 }  // namespace
 
@@ -90,19 +90,19 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
           {"scale", scale_of(series, order, shapes)}};
 }
 
-std::vector<double> numeric_axis(const result::Panel& panel) {
+std::vector<double> numeric_axis(const Panel& panel) {
   std::vector<double> values;
-  for (const Json& value : result::axis_values(panel)) {
+  for (const Json& value : axis_values(panel)) {
     if (value.is_number()) values.push_back(value.get<double>());
   }
   return values;
 }
 
-bool is_logarithmic(const result::Panel& panel) { return grows_by_factors(numeric_axis(panel)); }
+bool is_logarithmic(const Panel& panel) { return grows_by_factors(numeric_axis(panel)); }
 
-Json x_encoding(const result::Panel& panel, const std::vector<double>& further) {
+Json x_encoding(const Panel& panel, const std::vector<double>& further) {
   const std::vector<double> values = numeric_axis(panel);
-  const std::vector<Json> all = result::axis_values(panel);
+  const std::vector<Json> all = axis_values(panel);
   if (values.empty() || values.size() != all.size()) {
     return {{"field", "x"},
             {"title", axis_title(panel.axis)},
@@ -114,7 +114,7 @@ Json x_encoding(const result::Panel& panel, const std::vector<double>& further) 
   ticks.insert(further.begin(), further.end());
   const Json domain = {*ticks.begin(), *ticks.rbegin()};
   Json axis = {{"labelOverlap", "greedy"}, {"labelSeparation", 6}, {"grid", false}};
-  const bool of_states = panel.axis == result::state_bytes;
+  const bool of_states = panel.axis == state_bytes;
   if (is_logarithmic(panel)) ticks = without_gaps(ticks);
   if (of_states) {  // wherever mechanisms happen to lie, which is not a place for a tick
     axis.update({{"format", ".3~s"}});
@@ -135,8 +135,7 @@ Json x_encoding(const result::Panel& panel, const std::vector<double>& further) 
           {"scale", std::move(scale)}};
 }
 
-Json y_encoding(const result::Panel& panel, const std::string& title,
-                const std::vector<double>& values) {
+Json y_encoding(const Panel& panel, const std::string& title, const std::vector<double>& values) {
   Json axis = {{"format", ",~r"}};
   Json scale = {{"nice", false}};
   if (is_logarithmic(panel)) {
@@ -159,9 +158,9 @@ Json y_encoding(const result::Panel& panel, const std::string& title,
           {"scale", std::move(scale)}};
 }
 
-std::vector<Json> places(const result::Panel& panel, const result::Placed& placed) {
+std::vector<Json> places(const Panel& panel, const Placed& placed) {
   if (placed.x) return {*placed.x};
-  std::vector<Json> all = result::axis_values(panel);
+  std::vector<Json> all = axis_values(panel);
   if (all.empty()) all.push_back("all");
   return all;
 }
@@ -185,7 +184,7 @@ std::string axis_title(const std::string& axis) {
   return text;
 }
 
-std::string file_name(const result::Panel& panel, const std::string& what) {
+std::string file_name(const Panel& panel, const std::string& what) {
   std::string name = panel.task_label + "_" + what;
   for (const auto& [key, value] : panel.facet) name += "_" + value;
   for (char& letter : name) {
@@ -199,7 +198,7 @@ Json with_field(Json encoding, const char* field) {
   return encoding;
 }
 
-Figure framed(Framing framing, const result::Panel& panel, const std::vector<std::string>& order) {
+Figure framed(Framing framing, const Panel& panel, const std::vector<std::string>& order) {
   Figure figure;
   figure.name = file_name(panel, framing.what);
   figure.title = framing.title;
@@ -239,9 +238,8 @@ Figure framed(Framing framing, const result::Panel& panel, const std::vector<std
   return figure;
 }
 
-Figure framed_maps(Framing framing, const result::Panel& panel,
-                   const std::vector<std::string>& order, const char* field, Json names,
-                   Json unit) {
+Figure framed_maps(Framing framing, const Panel& panel, const std::vector<std::string>& order,
+                   const char* field, Json names, Json unit) {
   framing.layers = Json::array();
   framing.grouping = Grouping::flat;
   framing.joins = false;
@@ -311,7 +309,7 @@ Json wrapped_lines(const std::string& text, std::size_t width) {
     const std::size_t end =
         mark == std::string::npos ? text.size() : std::min(mark + 2, text.size());
     const std::string piece = text.substr(begin, end - begin);
-    if (!line.empty() && result::display_width(line + piece) > width) {
+    if (!line.empty() && text::display_width(line + piece) > width) {
       lines.push_back(line);
       line.clear();
     }

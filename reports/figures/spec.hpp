@@ -27,26 +27,25 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
 
 /// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values, and
 /// between them where a logarithmic axis would have none. Its domain holds `further` values, too.
-Json x_encoding(const result::Panel& panel, const std::vector<double>& further = {});
+Json x_encoding(const Panel& panel, const std::vector<double>& further = {});
 /// Encoding of field "y": logarithmic where the panel's axis is, ticks by the (then positive)
 /// values.
-Json y_encoding(const result::Panel& panel, const std::string& title,
-                const std::vector<double>& values);
+Json y_encoding(const Panel& panel, const std::string& title, const std::vector<double>& values);
 /// Whether both axes of the panel's figures are logarithmic.
-bool is_logarithmic(const result::Panel& panel);
+bool is_logarithmic(const Panel& panel);
 
 /// A panel's numeric axis values, ascending.
-std::vector<double> numeric_axis(const result::Panel& panel);
+std::vector<double> numeric_axis(const Panel& panel);
 
 /// Points of one cell: its own place, or every value of the axis where it does not have that
 /// option.
-std::vector<Json> places(const result::Panel& panel, const result::Placed& placed);
+std::vector<Json> places(const Panel& panel, const Placed& placed);
 
 /// The words for an axis: "length T (tokens)".
 std::string axis_title(const std::string& axis);
 
 /// "kernel_time_forward" from a panel and what is drawn of it; letters, digits and "_" only.
-std::string file_name(const result::Panel& panel, const std::string& what);
+std::string file_name(const Panel& panel, const std::string& what);
 
 /// `encoding` of another field.
 Json with_field(Json encoding, const char* field);
@@ -71,11 +70,11 @@ struct Framing {
 };
 
 /// The complete specification around its layers, and the figure around that.
-Figure framed(Framing framing, const result::Panel& panel, const std::vector<std::string>& order);
+Figure framed(Framing framing, const Panel& panel, const std::vector<std::string>& order);
 
 /// Maps beside each other: `unit` for each of `names`, which rows carry as `field`.
-Figure framed_maps(Framing framing, const result::Panel& panel,
-                   const std::vector<std::string>& order, const char* field, Json names, Json unit);
+Figure framed_maps(Framing framing, const Panel& panel, const std::vector<std::string>& order,
+                   const char* field, Json names, Json unit);
 
 /// How published numbers look beside others of their figure.
 struct PublishedLook {

@@ -8,8 +8,6 @@
 
 namespace attnbench::reports {
 
-using result::Json;
-
 /// Whether sizes grow by factors (256, 512, 1024, …), so that logarithms suit them.
 bool grows_by_factors(const std::vector<double>& values);
 

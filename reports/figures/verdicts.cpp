@@ -11,7 +11,6 @@ namespace attnbench::reports {
 namespace {
 
 namespace fs = std::filesystem;
-using result::Json;
 using Row = std::array<std::string, 7>;
 
 const Row columns{"pair", "verdict", "new / base", "base", "new", "rounds", "reason"};
@@ -23,7 +22,7 @@ std::string three_decimals(double value) {
 }
 
 std::string median_text(const std::optional<SideTime>& side) {
-  return side ? result::human_seconds(side->median_seconds) : "";
+  return side ? text::human_seconds(side->median_seconds) : "";
 }
 
 std::vector<Row> rows_of(const Verdicts& verdicts) {
@@ -111,13 +110,13 @@ std::optional<Verdicts> verdicts_beside(const fs::path& result,
 
 std::string verdicts_html(const std::optional<Verdicts>& verdicts) {
   if (!verdicts) return "";
-  std::string html = "<p>" + result::escape_html(heading(*verdicts)) +
+  std::string html = "<p>" + text::escape_html(heading(*verdicts)) +
                      "</p>\n<div class=\"scroll\"><table class=\"words\">\n<tr>";
-  for (const std::string& column : columns) html += "<th>" + result::escape_html(column) + "</th>";
+  for (const std::string& column : columns) html += "<th>" + text::escape_html(column) + "</th>";
   html += "</tr>\n";
   for (const Row& row : rows_of(*verdicts)) {
     html += "<tr>";
-    for (const std::string& text : row) html += "<td>" + result::escape_html(text) + "</td>";
+    for (const std::string& text : row) html += "<td>" + text::escape_html(text) + "</td>";
     html += "</tr>\n";
   }
   return html + "</table></div>\n";
@@ -127,10 +126,10 @@ std::string verdicts_markdown(const std::optional<Verdicts>& verdicts) {
   if (!verdicts) return "";
   const auto line = [](const Row& row) {
     std::string text = "|";
-    for (const std::string& field : row) text += " " + result::escape_markdown(field) + " |";
+    for (const std::string& field : row) text += " " + text::escape_markdown(field) + " |";
     return text + "\n";
   };
-  std::string text = "**" + result::escape_markdown(heading(*verdicts)) + "**\n\n" + line(columns) +
+  std::string text = "**" + text::escape_markdown(heading(*verdicts)) + "**\n\n" + line(columns) +
                      "|:--|:--|--:|--:|--:|--:|:--|\n";
   for (const Row& row : rows_of(*verdicts)) text += line(row);
   return text + "\n";

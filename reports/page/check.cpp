@@ -13,7 +13,6 @@ namespace attnbench::reports {
 namespace {
 
 using protocol::CheckedRow;
-using result::Json;
 
 struct OptionFacts {
   std::string name;
@@ -86,7 +85,7 @@ std::string short_error(double number) {
 }
 
 /// A text of the document as a cell of a table.
-std::string cell(const std::string& text) { return result::escape_markdown(text); }
+std::string cell(const std::string& text) { return text::escape_markdown(text); }
 
 std::string joined_lines(const std::vector<std::string>& words) {
   std::string out;

@@ -11,6 +11,6 @@ namespace attnbench::reports {
 /// [protocol::CheckedRow], growth: [{mechanism, implementation, quantity, claimed, measured?,
 /// tolerance, verdict, reason?}]}, `machine` with {devices: {WORD: card}} where the checks ran on
 /// one. What is absent is left out. Throws SchemaError.
-std::string check_markdown(const result::Json& document);
+std::string check_markdown(const Json& document);
 
 }  // namespace attnbench::reports

@@ -8,8 +8,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Json;
-
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -32,13 +30,13 @@ std::string fact_name(std::string key) {
 std::string fact_text(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number() && ends_with(key, "_bytes")) {
-    return result::human_bytes(value.get<double>());
+    return text::human_bytes(value.get<double>());
   }
   if (value.is_number() && ends_with(key, "_hz")) {
-    return result::human_count(value.get<double>()) + "Hz";
+    return text::human_count(value.get<double>()) + "Hz";
   }
   if (value.is_number() && ends_with(key, "_seconds")) {
-    return result::human_seconds(value.get<double>());
+    return text::human_seconds(value.get<double>());
   }
   if (!value.is_structured()) return value.dump();
   std::string text;
@@ -72,7 +70,7 @@ std::string fact_table(const std::string& title, const std::string& rows) {
 
 std::string element(const std::string& name, const std::string& text,
                     const std::string& attributes) {
-  return "<" + name + attributes + ">" + result::escape_html(text) + "</" + name + ">";
+  return "<" + name + attributes + ">" + text::escape_html(text) + "</" + name + ">";
 }
 
 std::string machine_line(const result::Result& result) {
@@ -93,12 +91,12 @@ std::string machine_line(const result::Result& result) {
 }
 
 std::string ceiling_text(const std::string& name, double value) {
-  if (ends_with(name, "_flops_per_second")) return result::human_count(value) + "FLOP/s";
-  if (ends_with(name, "_bytes_per_second")) return result::human_bytes(value) + "/s";
-  if (ends_with(name, "_per_second")) return result::human_count(value) + "/s";
-  if (ends_with(name, "_bytes")) return result::human_bytes(value);
-  if (ends_with(name, "_seconds")) return result::human_seconds(value);
-  return result::human_count(value);
+  if (ends_with(name, "_flops_per_second")) return text::human_count(value) + "FLOP/s";
+  if (ends_with(name, "_bytes_per_second")) return text::human_bytes(value) + "/s";
+  if (ends_with(name, "_per_second")) return text::human_count(value) + "/s";
+  if (ends_with(name, "_bytes")) return text::human_bytes(value);
+  if (ends_with(name, "_seconds")) return text::human_seconds(value);
+  return text::human_count(value);
 }
 
 std::string facts_html(const result::Result& result) {

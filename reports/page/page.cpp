@@ -48,22 +48,22 @@ std::string svg_element(const std::string& svg) {
 
 std::string figure_html(const Figure& figure, const std::string& svg, const std::string& id,
                         bool drawn) {
-  std::string html = "<figure>\n<h4>" + result::escape_html(figure.title) + "</h4>\n";
+  std::string html = "<figure>\n<h4>" + text::escape_html(figure.title) + "</h4>\n";
   const std::string still = svg_element(svg);
   const std::string label =
-      " aria-label=\"" + result::escape_html(figure.spec.value("description", figure.title)) + "\"";
+      " aria-label=\"" + text::escape_html(figure.spec.value("description", figure.title)) + "\"";
   const std::string picture = "<div class=\"still\" role=\"img\"" + label + ">" + still + "</div>";
   if (drawn) {
     html += "<script type=\"application/json\" id=\"" + id + "\">" + in_script(figure.spec.dump()) +
             "</script>\n<div class=\"plot\" role=\"img\" data-spec=\"" + id + "\"" + label +
-            " data-name=\"" + result::escape_html(figure.name) + "\"></div>\n";
+            " data-name=\"" + text::escape_html(figure.name) + "\"></div>\n";
     if (!still.empty()) {
       html += "<noscript>" + picture + "</noscript>\n";
     }
   } else if (!still.empty()) {
     html += picture + "\n";
   }
-  html += "<figcaption>" + result::escape_html(figure.caption);
+  html += "<figcaption>" + text::escape_html(figure.caption);
   if (drawn && figure.spec.dump().find("\"bind\":\"legend\"") != std::string::npos) {
     html += " Choose in the legend what to show, several with Shift.";
   }
@@ -81,8 +81,8 @@ std::string figures_html(const Section& section, std::size_t number, bool drawn,
     if (!pictured) continue;
     if (section.figures[i].group != group) {
       group = section.figures[i].group;
-      html += "<h3>" + result::escape_html(group) + "</h3>\n<p class=\"dim\">" +
-              result::escape_html(section.figures[i].subtitle) + "</p>\n";
+      html += "<h3>" + text::escape_html(group) + "</h3>\n<p class=\"dim\">" +
+              text::escape_html(section.figures[i].subtitle) + "</p>\n";
     }
     html += figure_html(section.figures[i], section.svg[i], id, drawn);
   }
@@ -102,7 +102,7 @@ std::string section_html(const Section& section, std::size_t number, bool drawn,
        figures_html(section, number, drawn, 0, of_verdicts) + verdicts_html(section.verdicts));
   if (!section.verdicts) part("Verdict", "verdict", verdict_html(section.verdict));
   const std::string unpictured =
-      message.empty() ? "" : "<p class=\"note\">" + result::escape_html(message) + "</p>\n";
+      message.empty() ? "" : "<p class=\"note\">" + text::escape_html(message) + "</p>\n";
   if (section.figures.size() > of_verdicts || !unpictured.empty()) {
     html += heading_html("Figures", "figures" + suffix) + unpictured +
             figures_html(section, number, drawn, of_verdicts, section.figures.size());
@@ -113,7 +113,7 @@ std::string section_html(const Section& section, std::size_t number, bool drawn,
   part("How it was measured", "facts", facts_html(section.result));
   return "<section id=\"result-" + std::to_string(number) + "\">\n" + header_html(section.result) +
          links_html(section.links) + contents_html(html) + html + "<p class=\"dim\">From " +
-         result::escape_html(section.source) + "</p>\n</section>\n";
+         text::escape_html(section.source) + "</p>\n</section>\n";
 }
 
 std::string title_of(const Section& section) {
@@ -131,7 +131,7 @@ std::string header_html(const result::Result& result) {
   if (suite.notes) html += element("p", *suite.notes) + "\n";
   std::string about = "suite " + name;
   if (!suite.profile.empty()) about += ", profile " + suite.profile;
-  html += element("p", about + ". " + result::status_line(result) + ".", " class=\"dim\"") + "\n";
+  html += element("p", about + ". " + status_line(result) + ".", " class=\"dim\"") + "\n";
   html += element("p", machine_line(result), " class=\"dim\"") + "\n";
   const std::string& state = result.run.state;
   if (!state.empty() && state != "complete") {
@@ -157,13 +157,13 @@ std::string page(const std::vector<Section>& sections, const std::string& bundle
       "blob:\">\n"
       "<link rel=\"icon\" href=\"data:,\">\n";
   html += "<title>" +
-          result::escape_html(sections.empty() ? "attnbench" : title_of(sections.front())) +
+          text::escape_html(sections.empty() ? "attnbench" : title_of(sections.front())) +
           "</title>\n<style>\n" + page_style + "</style>\n</head>\n<body>\n";
   if (sections.size() > 1) {
     html += "<nav><ul>\n";
     for (std::size_t i = 0; i < sections.size(); ++i) {
       html += "<li><a href=\"#result-" + std::to_string(i) + "\">" +
-              result::escape_html(title_of(sections[i])) + "</a></li>\n";
+              text::escape_html(title_of(sections[i])) + "</a></li>\n";
     }
     html += "</ul></nav>\n";
   }

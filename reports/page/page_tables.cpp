@@ -10,7 +10,7 @@
 namespace attnbench::reports {
 namespace {
 
-std::string grid_html(const std::string& axis, const result::Grid& grid) {
+std::string grid_html(const std::string& axis, const Grid& grid) {
   std::string html = element("h3", grid.title);
   if (!grid.note.empty()) html += "\n" + element("p", grid.note, " class=\"dim\"");
   if (!grid.best.empty()) {
@@ -35,11 +35,11 @@ std::string grid_html(const std::string& axis, const result::Grid& grid) {
 
 std::string tables_html(const result::Result& result) {
   std::string html;
-  for (const result::Panel& panel : result::panels(result)) {
+  for (const Panel& panel : panels(result)) {
     std::string shared = shared_settings(panel);
     if (!panel.facet.empty()) shared += (shared.empty() ? "" : ", ") + panel.facet_text();
     html += element("p", panel.task_label + ": " + shared, " class=\"dim\"") + "\n";
-    for (const result::Grid& grid : result::grids_of(panel, result::Letters::utf8)) {
+    for (const Grid& grid : grids_of(panel, text::Letters::utf8)) {
       html += grid_html(axis_title(panel.axis), grid);
     }
   }
@@ -48,12 +48,12 @@ std::string tables_html(const result::Result& result) {
 
 std::string statuses_html(const result::Result& result) {
   std::string rows;
-  for (const result::Panel& panel : result::panels(result)) {
-    for (const result::Placed& placed : panel.cells) {
+  for (const Panel& panel : panels(result)) {
+    for (const Placed& placed : panel.cells) {
       const CellRecord& cell = *placed.cell;
       if (result::is_ok(cell)) continue;
       std::string place = placed.series;
-      if (placed.x) place += ", " + panel.axis + " " + result::human_value(*placed.x);
+      if (placed.x) place += ", " + panel.axis + " " + text::human_value(*placed.x);
       if (!panel.facet.empty()) place += ", " + panel.facet_text();
       rows += "<tr>" + element("td", panel.task_label + ": " + place) +
               element("td", to_string(cell.status),
@@ -61,7 +61,7 @@ std::string statuses_html(const result::Result& result) {
                               cell.status == result::Status::skipped
                           ? ""
                           : " class=\"bad\"") +
-              "<td>" + result::escape_html(cell.reason);
+              "<td>" + text::escape_html(cell.reason);
       const Json& detail = cell.detail;
       if (!detail.is_null() && detail != "") {
         rows += "<details><summary>more</summary>" +

@@ -6,7 +6,7 @@
 namespace attnbench::reports {
 namespace {
 
-using result::escape_html;
+using text::escape_html;
 
 constexpr const char* heading_begin = "<h2 id=\"";
 

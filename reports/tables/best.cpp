@@ -7,12 +7,12 @@
 #include "core/result/record.hpp"
 #include "reports/tables/missing.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
 struct Entries {
   std::vector<std::size_t> rows;
-  std::vector<measure::Estimate> values;
+  std::vector<Estimate> values;
   std::optional<double> x;
 };
 
@@ -24,24 +24,24 @@ std::optional<double> number_at(const std::optional<Json>& x) {
 std::vector<Entrant> entrants_of(const Panel& panel, const Ranked& value) {
   std::set<std::string> valued, ended;
   for (const Placed& placed : panel.cells) {
-    if (is_ok(*placed.cell)) ended.insert(placed.series);
+    if (result::is_ok(*placed.cell)) ended.insert(placed.series);
     if (value(*placed.cell)) valued.insert(placed.series);
   }
   std::vector<Entrant> entrants;
   for (const Placed& placed : panel.cells) {
     if (ended.contains(placed.series) && !valued.contains(placed.series)) continue;
     entrants.push_back({placed.series, number_at(placed.x), placed.cell->status,
-                        value(*placed.cell), is_unchecked(*placed.cell)});
+                        value(*placed.cell), result::is_unchecked(*placed.cell)});
   }
   return entrants;
 }
 
 /// The medians of the rounds of a cell that is ok, without those that were disturbed.
-std::vector<double> counted_rounds(const CellRecord& cell) {
+std::vector<double> counted_rounds(const result::CellRecord& cell) {
   std::vector<double> seconds;
-  const Timing* const timing = is_ok(cell) ? timing_of(cell) : nullptr;
+  const result::Timing* const timing = result::is_ok(cell) ? result::timing_of(cell) : nullptr;
   if (timing == nullptr) return seconds;
-  for (const TimingRound& round : timing->rounds) {
+  for (const result::TimingRound& round : timing->rounds) {
     if (!round.disturbed && round.median_seconds > 0) seconds.push_back(round.median_seconds);
   }
   return seconds;
@@ -59,25 +59,25 @@ std::size_t column_of(const std::vector<Json>& axis, const std::optional<Json>& 
 }  // namespace
 
 Ranked ranked_times(const Panel& panel) {
-  measure::Scatter scatter;
+  Scatter scatter;
   for (const Placed& placed : panel.cells) scatter.add(counted_rounds(*placed.cell));
-  return [scatter](const CellRecord& cell) -> std::optional<measure::Estimate> {
+  return [scatter](const result::CellRecord& cell) -> std::optional<Estimate> {
     const std::size_t rounds = counted_rounds(cell).size();
     if (rounds < 2) return std::nullopt;
-    const Timing& timing = *timing_of(cell);
-    const measure::Spread time = scatter.widened({timing.median_seconds, timing.low_seconds,
-                                                  timing.high_seconds, timing.interval == "order"},
-                                                 rounds);
-    return measure::Estimate{time.median, time.low, time.high};
+    const result::Timing& timing = *result::timing_of(cell);
+    const Spread time = scatter.widened({timing.median_seconds, timing.low_seconds,
+                                         timing.high_seconds, timing.interval == "order"},
+                                        rounds);
+    return Estimate{time.median, time.low, time.high};
   };
 }
 
-Ranked exact_bytes(Values CellRecord::*part, const char* key) {
-  return [part, key](const CellRecord& cell) -> std::optional<measure::Estimate> {
-    if (!is_ok(cell) && !is_disturbed(cell)) return std::nullopt;
+Ranked exact_bytes(Values result::CellRecord::*part, const char* key) {
+  return [part, key](const result::CellRecord& cell) -> std::optional<Estimate> {
+    if (!result::is_ok(cell) && !result::is_disturbed(cell)) return std::nullopt;
     const auto bytes = number_of(cell.*part, key);
     if (!bytes) return std::nullopt;
-    return measure::Estimate{*bytes, *bytes, *bytes};
+    return Estimate{*bytes, *bytes, *bytes};
   };
 }
 
@@ -97,7 +97,7 @@ void mark_least(Grid& grid, const Panel& panel, const Ranked& value) {
   }
   std::string unmarked;
   for (const auto& [column, entries] : columns) {
-    const std::vector<std::size_t> least = measure::least_of(entries.values);
+    const std::vector<std::size_t> least = least_of(entries.values);
     if (least.size() == entries.values.size()) continue;
     const double bound = entries.values[least.front()].high;
     const auto missing = missing_at(entrants, entries.x, bound, panel.axis == "length").below;
@@ -111,4 +111,4 @@ void mark_least(Grid& grid, const Panel& panel, const Ranked& value) {
   if (!unmarked.empty()) grid.note.append(grid.note.empty() ? "" : "; ").append(unmarked);
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -7,10 +7,10 @@
 #include "core/statistics.hpp"
 #include "reports/tables/grid.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 /// A number of a cell that may be ranked; nothing of a cell that has none, or may not be.
-using Ranked = std::function<std::optional<measure::Estimate>(const CellRecord& cell)>;
+using Ranked = std::function<std::optional<Estimate>(const result::CellRecord& cell)>;
 
 /// Primary times of the panel's cells that are ok and were timed in several processes, with the
 /// interval that a statement about them needs.
@@ -27,11 +27,11 @@ using Ranked = std::function<std::optional<measure::Estimate>(const CellRecord& 
 Ranked ranked_times(const Panel& panel);
 
 /// A count of bytes, such as memory.workspace_bytes, of a cell that is ok or disturbed.
-Ranked exact_bytes(Values CellRecord::*part, const char* key);
+Ranked exact_bytes(Values result::CellRecord::*part, const char* key);
 
 /// Fills `grid.best` of a grid that has the panel's series down and its axis across. Columns in
 /// which nothing is better than anything else get no mark, nor do those with a single number, nor
 /// those in which something missing might be better, which the grid's note says.
 void mark_least(Grid& grid, const Panel& panel, const Ranked& value);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -6,10 +6,10 @@
 
 #include "core/text/format.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
-using Cells = std::vector<const CellRecord*>;
+using Cells = std::vector<const result::CellRecord*>;
 
 std::string share(double value) {
   std::array<char, 32> text{};
@@ -21,7 +21,7 @@ std::string share(double value) {
 template <typename Number>
 std::string mean_text(const Cells& cells, Number number) {
   double sum = 0;
-  for (const CellRecord* cell : cells) {
+  for (const result::CellRecord* cell : cells) {
     const std::optional<double> value = number(*cell->training);
     if (!value) return "-";
     sum += *value;
@@ -30,15 +30,15 @@ std::string mean_text(const Cells& cells, Number number) {
 }
 
 /// The test accuracy of the weights that a rule selects.
-std::string rule_text(const Cells& cells, const Selected WeightSelection::*rule) {
-  return mean_text(cells, [&](const Training& training) -> std::optional<double> {
+std::string rule_text(const Cells& cells, const result::Selected result::WeightSelection::*rule) {
+  return mean_text(cells, [&](const result::Training& training) -> std::optional<double> {
     if (!training.selection) return std::nullopt;
     return ((*training.selection).*rule).test_accuracy;
   });
 }
 
 std::string best_test_words(const Cells& cells) {
-  return mean_text(cells, [](const Training& training) -> std::optional<double> {
+  return mean_text(cells, [](const result::Training& training) -> std::optional<double> {
     if (!training.selection || !training.selection->best_test) return std::nullopt;
     return training.selection->best_test->test_accuracy;
   });
@@ -51,7 +51,7 @@ std::string of_seeds(std::size_t count, std::size_t seeds) {
 /// "1,200 (2 of 3)": the lower median of those that got there, and how many did.
 std::string above_text(const Cells& cells, std::size_t seeds) {
   std::vector<std::int64_t> steps;
-  for (const CellRecord* cell : cells) {
+  for (const result::CellRecord* cell : cells) {
     if (const auto step = step_above_chance(*cell->training)) steps.push_back(*step);
   }
   if (steps.empty()) return "never";
@@ -61,7 +61,7 @@ std::string above_text(const Cells& cells, std::size_t seeds) {
 }
 
 bool has_two_classes(const Cells& cells) {
-  return std::all_of(cells.begin(), cells.end(), [](const CellRecord* cell) {
+  return std::all_of(cells.begin(), cells.end(), [](const result::CellRecord* cell) {
     return cell->training->confusion.size() == 2 &&
            cell->training->guess.value_or(0) < above_chance;
   });
@@ -71,7 +71,7 @@ bool has_two_classes(const Cells& cells) {
 std::string kept(const std::vector<Selection>& selections) {
   std::string rule;
   for (const Selection& selection : selections) {
-    for (const CellRecord* cell : selection.choice().cells) {
+    for (const result::CellRecord* cell : selection.choice().cells) {
       if (!cell->training->selection) continue;
       const std::string& own = cell->training->selection->keep;
       if (!rule.empty() && rule != own) return "";
@@ -87,22 +87,22 @@ std::string note_of(const std::vector<Selection>& selections) {
                      : rule == "best_validation" ? "Everything else is of the best validation."
                                                  : "";
   if (!note.empty()) note += " ";
-  return note + "Learned: " + human_value(learned_margin) +
+  return note + "Learned: " + text::human_value(learned_margin) +
          " above the most frequent class. The best test is chosen by the test itself.";
 }
 
 }  // namespace
 
-bool classifies(const Training& training) { return !training.confusion.empty(); }
+bool classifies(const result::Training& training) { return !training.confusion.empty(); }
 
-bool learned(const CellRecord& cell) {
+bool learned(const result::CellRecord& cell) {
   const auto accuracy = number_of(cell.metrics, "accuracy");
   return accuracy && cell.training && cell.training->guess &&
          *accuracy >= *cell.training->guess + learned_margin;
 }
 
-std::optional<std::int64_t> step_above_chance(const Training& training) {
-  for (const CurvePoint& point : training.curve) {
+std::optional<std::int64_t> step_above_chance(const result::Training& training) {
+  for (const result::CurvePoint& point : training.curve) {
     if (point.step && point.validation_accuracy > above_chance) return point.step;
   }
   return std::nullopt;
@@ -113,7 +113,7 @@ Grid class_grid(const Panel& panel, const std::vector<Selection>& selections) {
   for (const Selection& one : selections) {
     const Cells& cells = one.choice().cells;
     if (std::all_of(cells.begin(), cells.end(),
-                    [](const CellRecord* cell) { return classifies(*cell->training); })) {
+                    [](const result::CellRecord* cell) { return classifies(*cell->training); })) {
       classified.push_back(one);
     }
   }
@@ -131,17 +131,18 @@ Grid class_grid(const Panel& panel, const std::vector<Selection>& selections) {
     const Cells& cells = one.choice().cells;
     const std::size_t seeds = cells.size() + one.choice().failed;
     const auto count = static_cast<std::size_t>(std::count_if(
-        cells.begin(), cells.end(), [](const CellRecord* cell) { return learned(*cell); }));
+        cells.begin(), cells.end(), [](const result::CellRecord* cell) { return learned(*cell); }));
     std::vector<std::string> texts{
-        rule_text(cells, &WeightSelection::last),
-        rule_text(cells, &WeightSelection::best_validation), best_test_words(cells),
-        mean_text(cells, [](const Training& training) { return training.guess; }),
+        rule_text(cells, &result::WeightSelection::last),
+        rule_text(cells, &result::WeightSelection::best_validation), best_test_words(cells),
+        mean_text(cells, [](const result::Training& training) { return training.guess; }),
         of_seeds(count, seeds)};
     if (two) texts.push_back(above_text(cells, seeds));
-    grid.rows.emplace_back(along && one.x ? one.series + ", " + human_value(*one.x) : one.series,
-                           std::move(texts));
+    grid.rows.emplace_back(
+        along && one.x ? one.series + ", " + text::human_value(*one.x) : one.series,
+        std::move(texts));
   }
   return grid;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -6,7 +6,7 @@
 
 #include "reports/tables/selection.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 /// An accuracy above that of the most frequent class by so much counts as learned.
 constexpr double learned_margin = 0.02;
@@ -14,13 +14,13 @@ constexpr double learned_margin = 0.02;
 constexpr double above_chance = 0.55;
 
 /// Whether it classified whole examples.
-bool classifies(const Training& training);
+bool classifies(const result::Training& training);
 
 /// Whether its headline accuracy is above the share of the most frequent class by learned_margin.
-bool learned(const CellRecord& cell);
+bool learned(const result::CellRecord& cell);
 
 /// The first step after which validation was above above_chance; nothing where it never was.
-std::optional<std::int64_t> step_above_chance(const Training& training);
+std::optional<std::int64_t> step_above_chance(const result::Training& training);
 
 /// A row for each classification at its chosen learning rate, means over seeds: accuracy on the
 /// test of the last weights, of those of the best validation and of the best test; the share of the
@@ -28,4 +28,4 @@ std::optional<std::int64_t> step_above_chance(const Training& training);
 /// step_above_chance. Without rows where nothing was classified.
 Grid class_grid(const Panel& panel, const std::vector<Selection>& selections);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -13,7 +13,6 @@ namespace attnbench::reports {
 namespace {
 
 using result::CellRecord;
-using result::Json;
 using result::TimingRound;
 
 /// A cell, and the form that results publish it in: columns are named after its members.
@@ -72,7 +71,7 @@ class CsvLine {
   void add(const std::string& text) {
     if (!first_) line_ += ',';
     first_ = false;
-    line_ += result::escape_csv(text);
+    line_ += text::escape_csv(text);
   }
   void add_of(const Json& object, const std::string& key) {
     add(object.is_object() && object.contains(key) && !object[key].is_null()
@@ -144,8 +143,8 @@ std::string line_of_cell(const PublishedCell& published, const std::string& what
   line.add(record.chosen ? record.chosen->implementation : record.implementation);
   line.add(record.device);
   for (const char* key : size_columns) {
-    const Json* const size = result::find_value(record.problem, key);
-    const std::optional<Json> value = size ? *size : result::value_of(record, key);
+    const Json* const size = find_value(record.problem, key);
+    const std::optional<Json> value = size ? *size : value_of(record, key);
     line.add(value ? field_text(*value) : "");
   }
   line.add(Json(record.options).dump());

@@ -11,7 +11,7 @@
 #include "reports/tables/panel_growth.hpp"
 #include "reports/tables/selection.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
 Grid row_for_each(const Panel& panel, const std::vector<GridEntry>& entries) {
@@ -21,7 +21,7 @@ Grid row_for_each(const Panel& panel, const std::vector<GridEntry>& entries) {
     const std::size_t before = grid.rows.size();
     for (const GridEntry& entry : entries) {
       if (entry.series != series) continue;
-      const std::string size = entry.x ? ", " + human_bytes(entry.x->get<double>()) : "";
+      const std::string size = entry.x ? ", " + text::human_bytes(entry.x->get<double>()) : "";
       grid.rows.emplace_back(series + size, std::vector<std::string>{entry.text});
     }
     if (grid.rows.size() == before) grid.rows.emplace_back(series, std::vector<std::string>{""});
@@ -32,7 +32,7 @@ Grid row_for_each(const Panel& panel, const std::vector<GridEntry>& entries) {
 Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
   Grid grid;
   const std::vector<Json> values = axis_values(panel);
-  for (const Json& value : values) grid.columns.push_back(human_value(value));
+  for (const Json& value : values) grid.columns.push_back(text::human_value(value));
   const bool any_without =
       std::any_of(entries.begin(), entries.end(), [](const GridEntry& entry) { return !entry.x; });
   if (any_without) grid.columns.push_back(values.empty() ? "" : "any");
@@ -52,24 +52,26 @@ Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
 }
 
 /// One quantity of a cell as text; empty where the cell does not have it.
-using Quantity = std::function<std::string(const CellRecord& cell)>;
+using CellText = std::function<std::string(const result::CellRecord& cell)>;
 
 /// In place of how exact a number is, whose cell was disturbed.
 constexpr const char* mark = "disturbed";
 
 /// Bytes of a disturbed cell are what they are; its times are marked.
-bool has_bytes(const CellRecord& cell) { return is_ok(cell) || is_disturbed(cell); }
+bool has_bytes(const result::CellRecord& cell) {
+  return result::is_ok(cell) || result::is_disturbed(cell);
+}
 
-Quantity time_in(Letters letters) {
-  return [letters](const CellRecord& cell) -> std::string {
-    const Timing* const timing = has_bytes(cell) ? timing_of(cell) : nullptr;
-    if (timing == nullptr) return is_ok(cell) ? "" : to_string(cell.status);
-    const std::string median = measured_seconds(timing->median_seconds, timing->low_seconds,
-                                                timing->high_seconds, letters) +
+CellText time_in(text::Letters letters) {
+  return [letters](const result::CellRecord& cell) -> std::string {
+    const result::Timing* const timing = has_bytes(cell) ? result::timing_of(cell) : nullptr;
+    if (timing == nullptr) return result::is_ok(cell) ? "" : to_string(cell.status);
+    const std::string median = text::measured_seconds(timing->median_seconds, timing->low_seconds,
+                                                      timing->high_seconds, letters) +
                                " ";
-    if (is_disturbed(cell)) return median + mark;
-    return median +
-           human_spread(timing->median_seconds, timing->low_seconds, timing->high_seconds, letters);
+    if (result::is_disturbed(cell)) return median + mark;
+    return median + text::human_spread(timing->median_seconds, timing->low_seconds,
+                                       timing->high_seconds, letters);
   };
 }
 
@@ -77,7 +79,8 @@ Quantity time_in(Letters letters) {
 double widest_unsteady(const Panel& panel) {
   double widest = 0;
   for (const Placed& placed : panel.cells) {
-    const Timing* const timing = is_ok(*placed.cell) ? timing_of(*placed.cell) : nullptr;
+    const result::Timing* const timing =
+        result::is_ok(*placed.cell) ? result::timing_of(*placed.cell) : nullptr;
     if (timing == nullptr) continue;
     const double ratio = timing->high_seconds / timing->median_seconds;
     if (ratio > 2) widest = std::max(widest, ratio);
@@ -85,20 +88,20 @@ double widest_unsteady(const Panel& panel) {
   return widest;
 }
 
-Quantity bytes_of(Values CellRecord::*part, const char* key) {
-  return [part, key](const CellRecord& cell) -> std::string {
+CellText bytes_of(Values result::CellRecord::*part, const char* key) {
+  return [part, key](const result::CellRecord& cell) -> std::string {
     const auto bytes = has_bytes(cell) ? number_of(cell.*part, key) : std::nullopt;
-    return bytes ? human_bytes(*bytes) : "";
+    return bytes ? text::human_bytes(*bytes) : "";
   };
 }
 
 /// Of generation, where a cell generates.
-std::string tokens_per_second(const CellRecord& cell) {
+std::string tokens_per_second(const result::CellRecord& cell) {
   const auto rate = has_bytes(cell) ? number_of(cell.metrics, "tokens_per_second") : std::nullopt;
   if (!rate) return "";
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.0f", *rate);
-  return text.data() + (is_disturbed(cell) ? std::string(" ") + mark : "");
+  return text.data() + (result::is_disturbed(cell) ? std::string(" ") + mark : "");
 }
 
 /// What the panel's times are of: its cells' primary, where they agree.
@@ -113,7 +116,7 @@ std::string time_title(const Panel& panel) {
   return title.empty() ? "time" : "time of " + title;
 }
 
-Grid grid_of(const Panel& panel, const std::string& title, const Quantity& quantity) {
+Grid grid_of(const Panel& panel, const std::string& title, const CellText& quantity) {
   std::vector<GridEntry> entries;
   for (const Placed& placed : panel.cells) {
     entries.push_back({placed.series, placed.x, quantity(*placed.cell)});
@@ -122,9 +125,10 @@ Grid grid_of(const Panel& panel, const std::string& title, const Quantity& quant
 }
 
 void add_disturbed_note(Grid& grid, const Panel& panel) {
-  const bool any = std::any_of(panel.cells.begin(), panel.cells.end(),
-                               [](const Placed& placed) { return is_disturbed(*placed.cell); });
-  if (any) grid.note.append(grid.note.empty() ? "" : "; ").append(disturbed_note);
+  const bool any = std::any_of(panel.cells.begin(), panel.cells.end(), [](const Placed& placed) {
+    return result::is_disturbed(*placed.cell);
+  });
+  if (any) grid.note.append(grid.note.empty() ? "" : "; ").append(result::disturbed_note);
 }
 
 /// What is noted of a mechanism in Python, of each series where getting into Python weighs most.
@@ -149,7 +153,7 @@ void add_python_notes(Grid& grid, const Panel& panel) {
   }
 }
 
-Grid time_grid(const Panel& panel, Letters letters) {
+Grid time_grid(const Panel& panel, text::Letters letters) {
   Grid grid = grid_of(panel, time_title(panel), time_in(letters));
   const double widest = widest_unsteady(panel);
   if (widest > 0) {
@@ -169,7 +173,7 @@ bool has_crossovers(const Panel& panel) {
 }
 
 /// A number of the kind "1877 (R2 0.99 and 0.98)".
-std::string efficiency_text(const Crossover& crossover) {
+std::string efficiency_text(const result::Crossover& crossover) {
   if (!crossover.efficiency) return "";
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.0f (R2 %.3f, %.3f)", crossover.efficiency->length,
@@ -188,36 +192,38 @@ std::string crossover_conditions(const Panel& panel) {
     text += (text.empty() ? "" : ", ") + prefix + list;
   };
   const auto sized = [](const char* key) {
-    return [key](const CellRecord& cell) {
+    return [key](const result::CellRecord& cell) {
       const auto value = size_of(cell, key);
-      return value ? human_value(*value) : std::string("unknown");
+      return value ? text::human_value(*value) : std::string("unknown");
     };
   };
-  add("B·H=",
-      [&](const CellRecord& cell) { return sized("batch")(cell) + "·" + sized("heads")(cell); });
+  add("B·H=", [&](const result::CellRecord& cell) {
+    return sized("batch")(cell) + "·" + sized("heads")(cell);
+  });
   add("D=", sized("head_dim"));
   for (const char* key : {"pattern", "pass"}) add("", sized(key));
   add("scope ", sized("scope"));
   add("", sized("dtype"));
-  add("", [](const CellRecord& cell) { return cell.device; });
+  add("", [](const result::CellRecord& cell) { return cell.device; });
   return text;
 }
 
 /// What `text` says of a cell's crossover; its status where it has none.
-Quantity of_crossover(const std::function<std::string(const Crossover&)>& text, bool with_status) {
-  return [text, with_status](const CellRecord& cell) -> std::string {
-    if (!is_ok(cell)) return with_status ? to_string(cell.status) : "";
+CellText of_crossover(const std::function<std::string(const result::Crossover&)>& text,
+                      bool with_status) {
+  return [text, with_status](const result::CellRecord& cell) -> std::string {
+    if (!result::is_ok(cell)) return with_status ? to_string(cell.status) : "";
     return cell.crossover ? text(*cell.crossover) : "";
   };
 }
 
 std::vector<Grid> crossover_grids(const Panel& panel) {
-  const auto sides = [](const Crossover& crossover) {
+  const auto sides = [](const result::Crossover& crossover) {
     return crossover.implementation + " : " + crossover.against;
   };
   std::vector<Grid> grids{
       grid_of(panel, "faster than exact attention from this length T on (interval)",
-              of_crossover(crossover_text, true)),
+              of_crossover(result::crossover_text, true)),
       grid_of(panel, "implementations compared there, its own : the exact one",
               of_crossover(sides, false)),
       grid_of(panel, "efficiency length (CAB), read off fits (R2 of both)",
@@ -243,20 +249,21 @@ Grid laid_out(const Panel& panel, const std::string& title, const std::vector<Gr
   return grid;
 }
 
-std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
+std::vector<Grid> grids_of(const Panel& panel, text::Letters letters) {
   std::vector<Grid> grids =
       has_trainings(panel) ? training_grids(panel)
       : has_crossovers(panel)
           ? crossover_grids(panel)
           : std::vector<Grid>{
                 time_grid(panel, letters),
-                grid_of(panel, "workspace", bytes_of(&CellRecord::memory, "workspace_bytes")),
-                grid_of(panel, "state", bytes_of(&CellRecord::metrics, "state_bytes")),
+                grid_of(panel, "workspace",
+                        bytes_of(&result::CellRecord::memory, "workspace_bytes")),
+                grid_of(panel, "state", bytes_of(&result::CellRecord::metrics, "state_bytes")),
                 grid_of(panel, "generated tokens per second", tokens_per_second)};
   if (!has_trainings(panel) && !has_crossovers(panel)) {
     mark_least(grids[0], panel, ranked_times(panel));
-    mark_least(grids[1], panel, exact_bytes(&CellRecord::memory, "workspace_bytes"));
-    mark_least(grids[2], panel, exact_bytes(&CellRecord::metrics, "state_bytes"));
+    mark_least(grids[1], panel, exact_bytes(&result::CellRecord::memory, "workspace_bytes"));
+    mark_least(grids[2], panel, exact_bytes(&result::CellRecord::metrics, "state_bytes"));
   }
   grids.push_back(growth_grid(panel));
   std::erase_if(grids, [](const Grid& grid) { return !has_content(grid); });
@@ -266,7 +273,7 @@ std::vector<Grid> grids_of(const Panel& panel, Letters letters) {
 std::vector<Finding> findings_of(const Panel& panel) {
   std::vector<Finding> findings;
   for (const Placed& placed : panel.cells) {
-    if (is_ok(*placed.cell)) continue;
+    if (result::is_ok(*placed.cell)) continue;
     const std::string status = to_string(placed.cell->status);
     const std::string& reason = placed.cell->reason;
     auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& other) {
@@ -276,9 +283,9 @@ std::vector<Finding> findings_of(const Panel& panel) {
       found = findings.insert(found, {placed.series, status, reason, ""});
     if (!placed.x) continue;
     found->places += found->places.empty() ? panel.axis + ' ' : std::string(", ");
-    found->places += human_value(*placed.x);
+    found->places += text::human_value(*placed.x);
   }
   return findings;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -11,7 +11,7 @@
 #include "core/text/format.hpp"
 #include "reports/tables/layout.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 /// Text by series and column; empty where a cell has nothing to say.
 struct Grid {
@@ -38,7 +38,7 @@ Grid laid_out(const Panel& panel, const std::string& title, const std::vector<Gr
 /// that is not ok; of one that was disturbed the time, marked as such, and a note), workspace,
 /// state: those that any cell of the panel has. Then growth exponents along the axis, where enough
 /// sizes were measured to fit one.
-std::vector<Grid> grids_of(const Panel& panel, Letters letters);
+std::vector<Grid> grids_of(const Panel& panel, text::Letters letters);
 
 /// Why cells of one series are not ok, and at which axis values.
 struct Finding {
@@ -51,4 +51,4 @@ struct Finding {
 /// One per series, status and reason.
 std::vector<Finding> findings_of(const Panel& panel);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -8,7 +8,7 @@
 #include "core/statistics.hpp"
 #include "core/text/format.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
 constexpr std::size_t least_sizes = 3;
@@ -28,8 +28,7 @@ std::vector<GrowthPoint> merged(const std::vector<GrowthPoint>& points) {
   }
   std::vector<GrowthPoint> out;
   for (const auto& [size, values] : by_size) {
-    out.push_back({size, measure::median(values.value), measure::median(values.low),
-                   measure::median(values.high)});
+    out.push_back({size, median(values.value), median(values.low), median(values.high)});
   }
   return out;
 }
@@ -67,9 +66,9 @@ void put_exponent(GrowthFit& fit, const std::vector<GrowthPoint>& points) {
     flattest.push_back(above ? point.low : point.high);
     steepest.push_back(above ? point.high : point.low);
   }
-  fit.measured = measure::growth_exponent(sizes, values);
-  fit.low = std::min(*fit.measured, measure::growth_exponent(sizes, flattest));
-  fit.high = std::max(*fit.measured, measure::growth_exponent(sizes, steepest));
+  fit.measured = growth_exponent(sizes, values);
+  fit.low = std::min(*fit.measured, growth_exponent(sizes, flattest));
+  fit.high = std::max(*fit.measured, growth_exponent(sizes, steepest));
 }
 
 std::string claim_words(const GrowthFit& fit) {
@@ -144,19 +143,18 @@ GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed, Gro
   return fit;
 }
 
-void excuse_caches(GrowthFit& fit, const std::vector<measure::Rung>& ladder,
-                   const Touched& touched) {
+void excuse_caches(GrowthFit& fit, const std::vector<Rung>& ladder, const Touched& touched) {
   if (fit.verdict != GrowthVerdict::differs || *fit.measured < fit.claimed) return;
   const auto by_size = [](const GrowthPoint& a, const GrowthPoint& b) { return a.size < b.size; };
   for (const auto& [what, points] : touched) {
     const auto [least, most] = std::minmax_element(points.begin(), points.end(), by_size);
     if (points.empty() || most->size <= least->size) continue;
-    const double slower = measure::slowdown(ladder, least->value, most->value);
+    const double slower = slowdown(ladder, least->value, most->value);
     const double excused = std::log(slower) / std::log(most->size / least->size);
     if (!(fit.low - fit.claimed <= fit.tolerance + excused)) continue;
     fit.verdict = GrowthVerdict::undecided;
     fit.reason = found_words(fit) + ", but the " + what + " grows from " +
-                 human_bytes(least->value) + " to " + human_bytes(most->value) +
+                 text::human_bytes(least->value) + " to " + text::human_bytes(most->value) +
                  ", and copying that much is " + exponent_text(slower) +
                  " times slower here, which explains " + exponent_text(excused);
     return;
@@ -211,4 +209,4 @@ std::string exponent_text(double exponent) {
   return std::string(text) == "-0.00" ? "0.00" : text;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -9,7 +9,7 @@
 
 #include "core/memory_ladder.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 /// What was measured at one size; both greater than zero, but for `value`, which may be zero.
 struct GrowthPoint {
@@ -64,8 +64,7 @@ using Touched = std::map<std::string, std::vector<GrowthPoint>>;
 /// What is touched and leaves a cache between the sizes makes time grow faster than work does, by
 /// as much as the ladder says that touching it is slower: a fit that differs by no more is
 /// undecided.
-void excuse_caches(GrowthFit& fit, const std::vector<measure::Rung>& ladder,
-                   const Touched& touched);
+void excuse_caches(GrowthFit& fit, const std::vector<Rung>& ladder, const Touched& touched);
 
 /// How far the sizes reach: as far as can be measured, or as far as the suite chose.
 enum class Reach { all, chosen };
@@ -85,4 +84,4 @@ std::string found_words(const GrowthFit& fit);
 /// "1.02", with a sign only below zero.
 std::string exponent_text(double exponent);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

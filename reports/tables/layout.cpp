@@ -5,11 +5,11 @@
 
 #include "core/text/format.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
-using Cells = std::vector<const CellRecord*>;
-using Part = Values CellRecord::*;
+using Cells = std::vector<const result::CellRecord*>;
+using Part = Values result::CellRecord::*;
 
 std::string text_of(const std::optional<Json>& value) {
   return value ? value->dump() : std::string();
@@ -20,11 +20,11 @@ std::vector<std::string> keys_of(const Cells& cells, Part part) {
   static const std::vector<std::string> first{"length",   "latents_total", "width",
                                               "head_dim", "batch",         "heads"};
   std::set<std::string> found;
-  for (const CellRecord* cell : cells) {
+  for (const result::CellRecord* cell : cells) {
     for (const auto& [key, value] : cell->*part) found.insert(key);
   }
   // An entry may list implementations or devices as it lists options.
-  if (part == &CellRecord::options) found.insert({"implementation", "device"});
+  if (part == &result::CellRecord::options) found.insert({"implementation", "device"});
   for (const char* key : {learning_rate, model_seed}) found.erase(key);
   std::vector<std::string> keys;
   for (const std::string& key : first) {
@@ -37,7 +37,7 @@ std::vector<std::string> keys_of(const Cells& cells, Part part) {
 /// The most values that `key` takes within one label.
 std::size_t spread_of(const Cells& cells, const std::string& key) {
   std::map<std::string, std::set<std::string>> values;
-  for (const CellRecord* cell : cells) {
+  for (const result::CellRecord* cell : cells) {
     if (const auto value = value_of(*cell, key)) values[cell->label].insert(value->dump());
   }
   std::size_t most = 0;
@@ -50,11 +50,11 @@ std::size_t spread_of(const Cells& cells, const std::string& key) {
 class Groups {
  public:
   explicit Groups(const Cells& cells) : cells_(cells), of_(cells.size()) {
-    regroup([](const CellRecord& cell) { return cell.label; });
+    regroup([](const result::CellRecord& cell) { return cell.label; });
   }
 
   void split(const std::string& key) {
-    regroup([&](const CellRecord& cell) { return text_of(value_of(cell, key)); });
+    regroup([&](const result::CellRecord& cell) { return text_of(value_of(cell, key)); });
   }
 
   /// Whether `key` follows from the group: key_length from length, head_dim from width.
@@ -92,7 +92,7 @@ class Groups {
 /// Never one over which trainings are selected, nor one of several numbers at once (a window).
 std::string widest_axis(const Cells& cells, std::string declared) {
   const auto all_are = [&](const std::string& key, const auto& is) {
-    return std::all_of(cells.begin(), cells.end(), [&](const CellRecord* cell) {
+    return std::all_of(cells.begin(), cells.end(), [&](const result::CellRecord* cell) {
       const auto value = value_of(*cell, key);
       return !value || is(*value);
     });
@@ -102,7 +102,7 @@ std::string widest_axis(const Cells& cells, std::string declared) {
   if (!declared.empty() && spread_of(cells, declared) > 1) return declared;
   std::string best;
   std::size_t most = 1;
-  for (const Part part : {&CellRecord::settings, &CellRecord::options}) {
+  for (const Part part : {&result::CellRecord::settings, &result::CellRecord::options}) {
     for (const std::string& key : keys_of(cells, part)) {
       const std::size_t spread = spread_of(cells, key);
       const bool numeric = all_are(key, [](const Json& value) { return value.is_number(); });
@@ -120,10 +120,10 @@ std::string widest_axis(const Cells& cells, std::string declared) {
 /// has a larger state, too, and a panel of its own.
 bool only_states_compare(const Cells& cells, const std::string& axis) {
   std::map<std::string, Cells> alike;
-  for (const CellRecord* cell : cells) {
+  for (const result::CellRecord* cell : cells) {
     const auto bytes = value_of(*cell, state_bytes);
     const bool has_bytes = bytes && bytes->get<double>() > 0;
-    if ((is_ok(*cell) || is_disturbed(*cell)) && !has_bytes) return false;
+    if ((result::is_ok(*cell) || result::is_disturbed(*cell)) && !has_bytes) return false;
     if (cell->settings.contains(axis)) return false;
     Values held = cell->settings;
     for (const char* key : {learning_rate, model_seed}) held.erase(key);
@@ -151,10 +151,11 @@ std::vector<std::string> remaining(const Cells& cells, Part part, Groups& groups
   return found;
 }
 
-std::string series_of(const CellRecord& cell, const std::vector<std::string>& options) {
+std::string series_of(const result::CellRecord& cell, const std::vector<std::string>& options) {
   std::string name = cell.label;
   for (const std::string& key : options) {
-    if (const auto value = value_of(cell, key)) name += ", " + key + "=" + human_value(*value);
+    if (const auto value = value_of(cell, key))
+      name += ", " + key + "=" + text::human_value(*value);
   }
   return name;
 }
@@ -164,14 +165,14 @@ void add_panels(std::vector<Panel>& all, const Cells& cells, const std::string& 
   const std::string axis = choose_axis(cells, declared_axis);
   Groups groups(cells);
   groups.split(axis);
-  const std::vector<std::string> facets = remaining(cells, &CellRecord::settings, groups);
-  const std::vector<std::string> options = remaining(cells, &CellRecord::options, groups);
+  const std::vector<std::string> facets = remaining(cells, &result::CellRecord::settings, groups);
+  const std::vector<std::string> options = remaining(cells, &result::CellRecord::options, groups);
   std::map<std::string, std::size_t> place;
-  for (const CellRecord* cell : cells) {
+  for (const result::CellRecord* cell : cells) {
     Panel panel;
     for (const std::string& key : facets) {
       const auto value = value_of(*cell, key);
-      panel.facet.emplace_back(key, value ? human_value(*value) : "none");
+      panel.facet.emplace_back(key, value ? text::human_value(*value) : "none");
     }
     const auto [found, is_new] = place.emplace(panel.facet_text(), all.size());
     if (is_new) {
@@ -200,7 +201,7 @@ std::string Panel::facet_text() const {
   return text;
 }
 
-std::optional<Json> value_of(const CellRecord& cell, const std::string& key) {
+std::optional<Json> value_of(const result::CellRecord& cell, const std::string& key) {
   if (key == size_per_head) {
     for (const char* name : {"latents_per_head", "features", "bases", "projected_length"}) {
       if (auto value = value_of(cell, name)) return value;
@@ -223,15 +224,15 @@ std::optional<Json> value_of(const CellRecord& cell, const std::string& key) {
   return own.empty() ? std::nullopt : std::make_optional<Json>(own);
 }
 
-std::optional<Json> size_of(const CellRecord& cell, const std::string& key) {
+std::optional<Json> size_of(const result::CellRecord& cell, const std::string& key) {
   const Json* const size = find_value(cell.problem, key);
   return size == nullptr ? value_of(cell, key) : std::make_optional(*size);
 }
 
-std::vector<Panel> panels(const Result& result) {
+std::vector<Panel> panels(const result::Result& result) {
   std::vector<std::string> order;
   std::map<std::string, Cells> by_task;
-  for (const CellRecord& cell : result.cells) {
+  for (const result::CellRecord& cell : result.cells) {
     Cells& cells = by_task[cell.task_name()];
     if (cells.empty()) order.push_back(cell.task_name());
     cells.push_back(&cell);
@@ -260,4 +261,4 @@ std::vector<Json> axis_values(const Panel& panel) {
   return values;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

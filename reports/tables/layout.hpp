@@ -10,11 +10,11 @@
 
 #include "core/result/document.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 /// One record at its place. Points into the result that `panels` was given.
 struct Placed {
-  const CellRecord* cell = nullptr;
+  const result::CellRecord* cell = nullptr;
   std::string series;     ///< the label, with the options that vary within it
   std::optional<Json> x;  ///< the axis' value; nothing where this cell has no such option
 };
@@ -40,8 +40,8 @@ inline constexpr const char* learning_rate = "learning_rate";
 inline constexpr const char* model_seed = "model_seed";
 
 /// All panels of a result, in the plan's order. Every cell is in exactly one. They refer to it.
-std::vector<Panel> panels(const Result& result);
-std::vector<Panel> panels(Result&& result) = delete;
+std::vector<Panel> panels(const result::Result& result);
+std::vector<Panel> panels(result::Result&& result) = delete;
 
 /// The one size that mechanisms of linear cost have each under their own name, per head: latents,
 /// features, bases or projected length. An axis on which they can be set side by side.
@@ -53,12 +53,12 @@ inline constexpr const char* state_bytes = "state_bytes";
 
 /// A cell's setting, option, size of its problem, implementation, device or state by name; nothing
 /// where it has none.
-std::optional<Json> value_of(const CellRecord& cell, const std::string& key);
+std::optional<Json> value_of(const result::CellRecord& cell, const std::string& key);
 
 /// The same, but as the problem has it where it does, since a setting of 0 may have been derived.
-std::optional<Json> size_of(const CellRecord& cell, const std::string& key);
+std::optional<Json> size_of(const result::CellRecord& cell, const std::string& key);
 
 /// The distinct axis values of a panel, ascending (numbers first, then words in the plan's order).
 std::vector<Json> axis_values(const Panel& panel);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

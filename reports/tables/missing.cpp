@@ -5,33 +5,33 @@
 
 #include "core/text/printable.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
 /// A status, and whether it says only that the output could not be checked.
-using Fate = std::pair<Status, bool>;
+using Fate = std::pair<result::Status, bool>;
 
 Fate fate_of(const Missing& one) { return {one.status, one.unchecked}; }
 
-const char* words_of(Status status) {
+const char* words_of(result::Status status) {
   switch (status) {
-    case Status::ok:
+    case result::Status::ok:
       return "timed in one process alone";
-    case Status::wrong:
+    case result::Status::wrong:
       return "wrong";
-    case Status::disturbed:
+    case result::Status::disturbed:
       return "disturbed";
-    case Status::unsupported:
+    case result::Status::unsupported:
       return "unsupported";
-    case Status::skipped:
+    case result::Status::skipped:
       return "skipped";
-    case Status::out_of_memory:
+    case result::Status::out_of_memory:
       return "out of memory";
-    case Status::timeout:
+    case result::Status::timeout:
       return "ended by the time limit";
-    case Status::crashed:
+    case result::Status::crashed:
       return "ended by a crash";
-    case Status::error:
+    case result::Status::error:
       return "ended by an error";
   }
   return "";
@@ -41,8 +41,8 @@ const char* words_of(Status status) {
 bool is_above(const std::vector<Entrant>& all, const Entrant& one, double bound) {
   return std::any_of(all.begin(), all.end(), [&](const Entrant& other) {
     const bool smaller = other.series == one.series && other.x && one.x && *other.x < *one.x;
-    return smaller &&
-           (other.status == Status::out_of_memory || (other.value && other.value->low > bound));
+    return smaller && (other.status == result::Status::out_of_memory ||
+                       (other.value && other.value->low > bound));
   });
 }
 
@@ -52,7 +52,8 @@ MissingAt missing_at(const std::vector<Entrant>& all, const std::optional<double
                      bool rises) {
   MissingAt missing;
   for (const Entrant& one : all) {
-    const bool enters = one.status != Status::unsupported && one.status != Status::out_of_memory;
+    const bool enters =
+        one.status != result::Status::unsupported && one.status != result::Status::out_of_memory;
     if (one.x != x || one.value || !enters) continue;
     const bool above = rises && is_above(all, one, bound);
     (above ? missing.above : missing.below).push_back({one.series, one.status, one.unchecked});
@@ -68,7 +69,7 @@ std::string missing_words(const std::vector<Missing>& missing) {
     std::vector<std::string>& names =
         known == fates.end() ? fates.emplace_back(fate_of(one), std::vector<std::string>{}).second
                              : known->second;
-    const std::string name = name_in_sentence(one.series);
+    const std::string name = text::name_in_sentence(one.series);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   std::string text;
@@ -85,4 +86,4 @@ std::string missing_words(const std::vector<Missing>& missing) {
   return text;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -9,20 +9,20 @@
 #include "core/result/status.hpp"
 #include "core/statistics.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 /// A series at a place of the axis.
 struct Entrant {
   std::string series;
   std::optional<double> x;
-  Status status = Status::ok;
-  std::optional<measure::Estimate> value;  ///< that may be ranked
-  bool unchecked = false;                  ///< an error that is one of the check alone
+  result::Status status = result::Status::ok;
+  std::optional<Estimate> value;  ///< that may be ranked
+  bool unchecked = false;         ///< an error that is one of the check alone
 };
 
 struct Missing {
   std::string series;
-  Status status = Status::skipped;  ///< `ok` of what one process alone measured
+  result::Status status = result::Status::skipped;  ///< `ok` of what one process alone measured
   bool unchecked = false;
 
   bool operator==(const Missing&) const = default;
@@ -44,4 +44,4 @@ MissingAt missing_at(const std::vector<Entrant>& all, const std::optional<double
 /// checked".
 std::string missing_words(const std::vector<Missing>& missing);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

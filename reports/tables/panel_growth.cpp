@@ -6,7 +6,7 @@
 #include "core/text/printable.hpp"
 #include "reports/tables/missing.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
 /// The claim's name for an axis; empty for one that nothing is claimed of.
@@ -16,7 +16,7 @@ std::string claim_axis(const std::string& axis) {
   return axis == "latents_total" || axis == "latents_per_head" ? "latents" : "";
 }
 
-bool is_claimed_of(const CellRecord& cell, GrownQuantity what) {
+bool is_claimed_of(const result::CellRecord& cell, GrownQuantity what) {
   const auto says = [&cell](const char* key, const char* word) {
     const auto value = value_of(cell, key);
     return !value || *value == word;
@@ -27,8 +27,8 @@ bool is_claimed_of(const CellRecord& cell, GrownQuantity what) {
 }
 
 /// The levels of memory that the run measured, as a ladder; empty where it did not.
-std::vector<measure::Rung> ladder_of(const Panel& panel) {
-  std::vector<measure::Rung> ladder;
+std::vector<Rung> ladder_of(const Panel& panel) {
+  std::vector<Rung> ladder;
   if (panel.ceilings == nullptr) return ladder;
   const auto ceiling = [&](const std::string& name) {
     return number_of(*panel.ceilings, name).value_or(0);
@@ -45,7 +45,7 @@ std::vector<measure::Rung> ladder_of(const Panel& panel) {
   return ladder;
 }
 
-void add_touched(Touched& touched, const CellRecord& cell, double size) {
+void add_touched(Touched& touched, const result::CellRecord& cell, double size) {
   const auto add = [&](const char* what, const Values& values, const char* key) {
     if (const auto bytes = number_of(values, key)) touched[what].push_back({size, *bytes});
   };
@@ -63,7 +63,7 @@ bool grows(const Touched& touched) {
   });
 }
 
-void excuse(GrowthFit& fit, GrownQuantity what, const std::vector<measure::Rung>& ladder,
+void excuse(GrowthFit& fit, GrownQuantity what, const std::vector<Rung>& ladder,
             const Touched& touched) {
   excuse_lower_orders(fit, Reach::chosen);
   if (what != GrownQuantity::time) return;
@@ -86,7 +86,7 @@ void withhold(GrowthFit& fit, const std::vector<Entrant>& missing,
     if (*one.x < largest || beyond.below.empty()) continue;
     fit.verdict = GrowthVerdict::undecided;
     fit.reason = found_words(fit) + ", but " + missing_words(beyond.below) + " at " +
-                 human_value(Json(*one.x));
+                 text::human_value(Json(*one.x));
     return;
   }
 }
@@ -97,7 +97,7 @@ using Reasons = std::map<std::string, std::string>;
 void add_reason(Reasons& reasons, const char* what, const PanelGrowth& grown) {
   if (!grown.claimed || grown.word == "held") return;
   std::string& names = reasons[grown.fit.reason];
-  names += (names.empty() ? "" : ", ") + name_in_sentence(grown.series) + " (" + what + ")";
+  names += (names.empty() ? "" : ", ") + text::name_in_sentence(grown.series) + " (" + what + ")";
 }
 
 std::string words_of(const Reasons& reasons) {
@@ -109,7 +109,7 @@ std::string words_of(const Reasons& reasons) {
 
 }  // namespace
 
-std::optional<double> claimed_exponent(const CellRecord& cell, GrownQuantity what,
+std::optional<double> claimed_exponent(const result::CellRecord& cell, GrownQuantity what,
                                        const std::string& axis) {
   const std::string named = claim_axis(axis);
   const std::string key =
@@ -118,13 +118,14 @@ std::optional<double> claimed_exponent(const CellRecord& cell, GrownQuantity wha
   return number_of(cell.growth, key);
 }
 
-std::optional<GrowthPoint> grown_value(const CellRecord& cell, GrownQuantity what, double size) {
+std::optional<GrowthPoint> grown_value(const result::CellRecord& cell, GrownQuantity what,
+                                       double size) {
   if (what == GrownQuantity::workspace) {
     const auto bytes = number_of(cell.memory, "workspace_bytes");
-    if (!bytes || (!is_ok(cell) && !is_disturbed(cell))) return std::nullopt;
+    if (!bytes || (!result::is_ok(cell) && !result::is_disturbed(cell))) return std::nullopt;
     return GrowthPoint{size, *bytes};
   }
-  const Timing* const timing = is_ok(cell) ? timing_of(cell) : nullptr;
+  const result::Timing* const timing = result::is_ok(cell) ? result::timing_of(cell) : nullptr;
   if (timing == nullptr) return std::nullopt;
   return GrowthPoint{size, timing->median_seconds, timing->low_seconds, timing->high_seconds};
 }
@@ -132,7 +133,7 @@ std::optional<GrowthPoint> grown_value(const CellRecord& cell, GrownQuantity wha
 std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what) {
   std::vector<PanelGrowth> all;
   if (claim_axis(panel.axis).empty()) return all;
-  const std::vector<measure::Rung> ladder = ladder_of(panel);
+  const std::vector<Rung> ladder = ladder_of(panel);
   for (const std::string& series : panel.series) {
     std::vector<GrowthPoint> points;
     std::vector<Entrant> missing;
@@ -146,8 +147,8 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what) {
       const double from =
           panel.axis == "length" ? number_of(placed.cell->growth, "from_length").value_or(0) : 0;
       const auto point = x > 0 ? grown_value(*placed.cell, what, x) : std::nullopt;
-      if (!point && !is_ok(*placed.cell)) {
-        missing.push_back({series, x, placed.cell->status, {}, is_unchecked(*placed.cell)});
+      if (!point && !result::is_ok(*placed.cell)) {
+        missing.push_back({series, x, placed.cell->status, {}, result::is_unchecked(*placed.cell)});
       }
       if (!point || (claimed && x < from)) continue;
       if (what == GrownQuantity::time && point->value < enough_seconds) {
@@ -216,4 +217,4 @@ Grid growth_grid(const Panel& panel) {
   return grid;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

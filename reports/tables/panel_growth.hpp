@@ -9,7 +9,7 @@
 #include "reports/tables/growth.hpp"
 #include "reports/tables/layout.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 enum class GrownQuantity { time, workspace };
 
@@ -21,12 +21,13 @@ constexpr double enough_seconds = 5e-3;
 /// holds them to, so that they stand beside cells of the kernel task with scope mix alone: of its
 /// time in forward and in forward+backward (the gradient costs a constant times as much as the
 /// value), of its workspace in forward (what is kept for backward is not in it). Nothing elsewhere.
-std::optional<double> claimed_exponent(const CellRecord& cell, GrownQuantity what,
+std::optional<double> claimed_exponent(const result::CellRecord& cell, GrownQuantity what,
                                        const std::string& axis);
 
 /// A cell's median time, with its bounds, or its workspace, at `size`; nothing where it has none or
 /// where its time was disturbed.
-std::optional<GrowthPoint> grown_value(const CellRecord& cell, GrownQuantity what, double size);
+std::optional<GrowthPoint> grown_value(const result::CellRecord& cell, GrownQuantity what,
+                                       double size);
 
 /// One series: what it claims, if it does, and what was fitted.
 struct PanelGrowth {
@@ -48,4 +49,4 @@ std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what);
 /// short for any fit.
 Grid growth_grid(const Panel& panel);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

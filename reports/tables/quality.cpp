@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
 constexpr Quality by_accuracy{"accuracy",
@@ -28,7 +28,8 @@ constexpr Quality by_loss{"bits_per_byte",
                           true,
                           0};
 
-bool same_levels(const std::vector<CountedLevel>& a, const std::vector<CountedLevel>& b) {
+bool same_levels(const std::vector<result::CountedLevel>& a,
+                 const std::vector<result::CountedLevel>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].context != b[i].context || a[i].bits_per_byte != b[i].bits_per_byte) return false;
@@ -38,7 +39,7 @@ bool same_levels(const std::vector<CountedLevel>& a, const std::vector<CountedLe
 
 }  // namespace
 
-const Quality& quality_of(const Training& training) {
+const Quality& quality_of(const result::Training& training) {
   return training.judged_by == "loss" ? by_loss : by_accuracy;
 }
 
@@ -49,22 +50,22 @@ const Quality& quality_of(const Panel& panel) {
   return by_accuracy;
 }
 
-std::vector<CountedLevel> counted_levels(const Panel& panel) {
-  const std::vector<CountedLevel>* levels = nullptr;
+std::vector<result::CountedLevel> counted_levels(const Panel& panel) {
+  const std::vector<result::CountedLevel>* levels = nullptr;
   for (const Placed& placed : panel.cells) {
     if (!placed.cell->training) continue;
     const auto& own = placed.cell->training->levels;
     if (levels != nullptr && !same_levels(*levels, own)) return {};
     levels = &own;
   }
-  return levels == nullptr ? std::vector<CountedLevel>{} : *levels;
+  return levels == nullptr ? std::vector<result::CountedLevel>{} : *levels;
 }
 
-std::string level_words(const CountedLevel& level) {
+std::string level_words(const result::CountedLevel& level) {
   if (level.context == 0) return "counts of bytes";
   return level.context == 1 ? "counts after one byte" : "counts after two bytes";
 }
 
 double bits_of(double loss) { return loss / std::log(2.0); }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -7,7 +7,7 @@
 
 #include "reports/tables/layout.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 struct Quality {
   const char* name;               ///< what names of figures begin with
@@ -26,17 +26,17 @@ struct Quality {
 };
 
 /// That of a training; accuracy unless its record says that the loss decides.
-const Quality& quality_of(const Training& training);
+const Quality& quality_of(const result::Training& training);
 /// That of a panel's trainings, which are of one task; accuracy without any.
 const Quality& quality_of(const Panel& panel);
 
 /// The levels that language models of the panel are compared with, where all share them; else
 /// empty.
-std::vector<CountedLevel> counted_levels(const Panel& panel);
+std::vector<result::CountedLevel> counted_levels(const Panel& panel);
 /// "counts after two bytes".
-std::string level_words(const CountedLevel& level);
+std::string level_words(const result::CountedLevel& level);
 
 /// Bits of a byte from the cross-entropy in nats.
 double bits_of(double loss);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -10,14 +10,14 @@
 #include "reports/tables/classes.hpp"
 #include "reports/tables/grid.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
-bool ended_well(const CellRecord& cell) { return is_ok(cell) && cell.training; }
+bool ended_well(const result::CellRecord& cell) { return result::is_ok(cell) && cell.training; }
 
-double mean_of(const std::vector<const CellRecord*>& cells, const char* metric) {
+double mean_of(const std::vector<const result::CellRecord*>& cells, const char* metric) {
   double sum = 0;
-  for (const CellRecord* cell : cells) sum += number_of(cell->metrics, metric).value_or(0);
+  for (const result::CellRecord* cell : cells) sum += number_of(cell->metrics, metric).value_or(0);
   return cells.empty() ? 0 : sum / static_cast<double>(cells.size());
 }
 
@@ -48,9 +48,9 @@ void choose(Selection& selection) {
   const Rate& choice = selection.choice();
   const bool last = selection.chosen == 0 || selection.chosen + 1 == rates.size();
   selection.at_edge = last && quality.better(quality.perfect, choice.validation);
-  selection.converged =
-      std::all_of(choice.cells.begin(), choice.cells.end(),
-                  [](const CellRecord* cell) { return cell->training->converged.value_or(false); });
+  selection.converged = std::all_of(
+      choice.cells.begin(), choice.cells.end(),
+      [](const result::CellRecord* cell) { return cell->training->converged.value_or(false); });
 }
 
 using Text = std::function<std::string(const Selection&)>;
@@ -65,13 +65,15 @@ std::string number(const char* format, double value) {
 std::string quality_text(const Selection& selection) {
   const Rate& choice = selection.choice();
   std::string text = number("%.3f", choice.test);
-  const auto accuracy = [&](const CellRecord* cell) {
+  const auto accuracy = [&](const result::CellRecord* cell) {
     return number_of(cell->metrics, selection.quality->metric).value_or(0);
   };
   if (choice.cells.size() > 1) {
-    const auto [low, high] = std::minmax_element(
-        choice.cells.begin(), choice.cells.end(),
-        [&](const CellRecord* a, const CellRecord* b) { return accuracy(a) < accuracy(b); });
+    const auto [low, high] =
+        std::minmax_element(choice.cells.begin(), choice.cells.end(),
+                            [&](const result::CellRecord* a, const result::CellRecord* b) {
+                              return accuracy(a) < accuracy(b);
+                            });
     text += " (" + number("%.3f", accuracy(*low)) + " to " + number("%.3f", accuracy(*high)) + ")";
   }
   if (selection.converged) return text;
@@ -93,11 +95,11 @@ std::string best_test_text(const Selection& selection) {
 /// The mean over seeds and segments of a share that the segments of the test have; nothing where
 /// they have none.
 std::optional<double> wrong_share(const Selection& selection,
-                                  std::optional<double> Segment::*kind) {
+                                  std::optional<double> result::Segment::*kind) {
   double wrong = 0;
   double questions = 0;
-  for (const CellRecord* cell : selection.choice().cells) {
-    for (const Segment& segment : cell->training->test) {
+  for (const result::CellRecord* cell : selection.choice().cells) {
+    for (const result::Segment& segment : cell->training->test) {
       if (!(segment.*kind)) continue;
       const auto asked = static_cast<double>(segment.questions);
       wrong += asked * *(segment.*kind);
@@ -109,8 +111,8 @@ std::optional<double> wrong_share(const Selection& selection,
 }
 
 std::string wrong_text(const Selection& selection) {
-  const auto context = wrong_share(selection, &Segment::wrong_from_context);
-  const auto elsewhere = wrong_share(selection, &Segment::wrong_from_elsewhere);
+  const auto context = wrong_share(selection, &result::Segment::wrong_from_context);
+  const auto elsewhere = wrong_share(selection, &result::Segment::wrong_from_elsewhere);
   if (!context || !elsewhere) return "";
   return number("%.3f", *context) + " : " + number("%.3f", *elsewhere);
 }
@@ -118,7 +120,7 @@ std::string wrong_text(const Selection& selection) {
 Text mean_metric(const char* name, const std::function<std::string(double)>& words) {
   return [name, words](const Selection& selection) -> std::string {
     double sum = 0;
-    for (const CellRecord* cell : selection.choice().cells) {
+    for (const result::CellRecord* cell : selection.choice().cells) {
       const auto value = number_of(cell->metrics, name);
       if (!value) return "";
       sum += *value;
@@ -129,7 +131,7 @@ Text mean_metric(const char* name, const std::function<std::string(double)>& wor
 
 bool any_disturbed(const Selection& selection) {
   return std::any_of(selection.choice().cells.begin(), selection.choice().cells.end(),
-                     [](const CellRecord* cell) { return cell->training->disturbed; });
+                     [](const result::CellRecord* cell) { return cell->training->disturbed; });
 }
 
 /// Examples per second; other programs change how fast it learns, not what.
@@ -143,7 +145,7 @@ std::string rate_of_examples(const Selection& selection) {
 /// " Counts of the training text reach 4.63 bits …", of language models; else empty.
 std::string levels_note(const Panel& panel) {
   std::string text;
-  for (const CountedLevel& level : counted_levels(panel)) {
+  for (const result::CountedLevel& level : counted_levels(panel)) {
     text += (text.empty() ? " Held against the training text: " : ", ") + level_words(level) + " " +
             number("%.3f", level.bits_per_byte);
   }
@@ -158,21 +160,22 @@ Grid length_grid(const Panel& panel, const std::vector<Selection>& selected) {
   grid.note = "The first length is that of training.";
   const bool along = axis_values(panel).size() > 1;
   for (const Selection& one : selected) {
-    const std::vector<const CellRecord*>& cells = one.choice().cells;
-    const std::vector<Segment>& segments = cells.front()->training->test;
+    const std::vector<const result::CellRecord*>& cells = one.choice().cells;
+    const std::vector<result::Segment>& segments = cells.front()->training->test;
     if (!one.quality->less_is_better || segments.size() < 2) continue;
     std::vector<std::string> columns, texts;
     for (std::size_t i = 0; i < segments.size(); ++i) {
       double bits = 0;
-      for (const CellRecord* cell : cells)
+      for (const result::CellRecord* cell : cells)
         bits += bits_of(cell->training->test.at(i).loss.value_or(0));
       columns.push_back(segments[i].segment);
       texts.push_back(number("%.3f", bits / static_cast<double>(cells.size())));
     }
     if (grid.columns.empty()) grid.columns = columns;
     if (columns != grid.columns) continue;
-    grid.rows.emplace_back(along && one.x ? one.series + ", " + human_value(*one.x) : one.series,
-                           std::move(texts));
+    grid.rows.emplace_back(
+        along && one.x ? one.series + ", " + text::human_value(*one.x) : one.series,
+        std::move(texts));
   }
   return grid;
 }
@@ -230,7 +233,8 @@ std::vector<Missing> missing_trainings(const Panel& panel) {
   std::vector<Entrant> entrants;
   for (const Placed& placed : panel.cells) {
     if (!ended.insert(place_of(placed)).second) continue;
-    entrants.push_back({placed.series, {}, placed.cell->status, {}, is_unchecked(*placed.cell)});
+    entrants.push_back(
+        {placed.series, {}, placed.cell->status, {}, result::is_unchecked(*placed.cell)});
   }
   return missing_at(entrants, {}, 0, false).below;
 }
@@ -254,7 +258,7 @@ std::vector<Grid> training_grids(const Panel& panel) {
       grid("wrong answers, from the sequence : from elsewhere", wrong_text),
       grid(words + (quality.less_is_better ? " of text trained on" : " on examples trained on"),
            mean_metric(quality.train_metric, share)),
-      grid("state", mean_metric("state_bytes", human_bytes)),
+      grid("state", mean_metric("state_bytes", text::human_bytes)),
       grid("examples per second", rate_of_examples)};
   if (std::any_of(selected.begin(), selected.end(), any_disturbed)) {
     grids.back().note = "disturbed: other programs had the CPU while it trained";
@@ -275,4 +279,4 @@ std::vector<Grid> training_grids(const Panel& panel) {
   return grids;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

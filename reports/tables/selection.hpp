@@ -11,15 +11,15 @@
 #include "reports/tables/missing.hpp"
 #include "reports/tables/quality.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 /// Trainings that differ in their seed alone.
 struct Rate {
   double learning_rate = 0;
-  std::vector<const CellRecord*> cells;  ///< those that ended well, in the plan's order
-  std::size_t failed = 0;                ///< those that did not: diverged, out of memory, …
-  double validation = 0;                 ///< mean of the quality over seeds; 0 without any
-  double test = 0;                       ///< likewise
+  std::vector<const result::CellRecord*> cells;  ///< those that ended well, in the plan's order
+  std::size_t failed = 0;  ///< those that did not: diverged, out of memory, …
+  double validation = 0;   ///< mean of the quality over seeds; 0 without any
+  double test = 0;         ///< likewise
 };
 
 /// All trainings of one series at one place of the axis.
@@ -55,4 +55,4 @@ bool has_trainings(const Panel& panel);
 /// rate.
 std::vector<Grid> training_grids(const Panel& panel);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports

@@ -9,7 +9,7 @@
 #include "reports/figures/spec.hpp"
 #include "reports/tables/grid.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 namespace {
 
 std::string repeat(const std::string& piece, std::size_t count) {
@@ -19,9 +19,9 @@ std::string repeat(const std::string& piece, std::size_t count) {
 }
 
 /// A middle dot is the only letter of notes that ASCII lacks.
-std::string plain(std::string text, Letters letters) {
+std::string plain(std::string text, text::Letters letters) {
   const std::string dot = "·";
-  for (std::size_t at = 0; letters == Letters::ascii && (at = text.find(dot)) != text.npos;) {
+  for (std::size_t at = 0; letters == text::Letters::ascii && (at = text.find(dot)) != text.npos;) {
     text.replace(at, dot.size(), "*");
   }
   return text;
@@ -29,22 +29,23 @@ std::string plain(std::string text, Letters letters) {
 
 /// `text`, without control characters where escape sequences of ours stand beside it.
 std::string safe(const std::string& text, const TableStyle& style) {
-  return style.colour ? printable(text, Breaks::kept) : text;
+  return style.colour ? text::printable(text, text::Breaks::kept) : text;
 }
 
 /// As many columns as fit, then the rest below under the same labels.
 std::string draw(const Grid& grid, const std::string& axis, const TableStyle& style) {
-  std::size_t label_width = display_width(axis);
-  for (const auto& row : grid.rows) label_width = std::max(label_width, display_width(row.first));
+  std::size_t label_width = text::display_width(axis);
+  for (const auto& row : grid.rows)
+    label_width = std::max(label_width, text::display_width(row.first));
   label_width = std::min(label_width, std::max<std::size_t>(12, style.width * 2 / 5));
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < grid.columns.size(); ++i) {
-    widths.push_back(display_width(grid.columns[i]));
+    widths.push_back(text::display_width(grid.columns[i]));
     for (const auto& row : grid.rows) {
-      widths[i] = std::max(widths[i], display_width(row.second[i]));
+      widths[i] = std::max(widths[i], text::display_width(row.second[i]));
     }
   }
-  const std::string rule = style.letters == Letters::utf8 ? "─" : "-";
+  const std::string rule = style.letters == text::Letters::utf8 ? "─" : "-";
   std::string text;
   for (std::size_t begin = 0; begin < grid.columns.size();) {
     std::size_t end = begin;
@@ -53,28 +54,30 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
       used += 2 + widths[end++];
     }
     const auto line = [&](const std::string& name, const std::vector<std::string>& texts) {
-      std::string content = pad_right(shorten(name, label_width, style.letters), label_width);
-      for (std::size_t i = begin; i < end; ++i) content += "  " + pad_left(texts[i], widths[i]);
+      std::string content =
+          text::pad_right(text::shorten(name, label_width, style.letters), label_width);
+      for (std::size_t i = begin; i < end; ++i)
+        content += "  " + text::pad_left(texts[i], widths[i]);
       content.erase(content.find_last_not_of(' ') + 1);
       return content + "\n";
     };
     const auto row_line = [&](std::size_t row) {
       const auto& [name, texts] = grid.rows[row];
       if (!style.colour) return line(name, texts);
-      std::string content =
-          printable(pad_right(shorten(name, label_width, style.letters), label_width));
+      std::string content = text::printable(
+          text::pad_right(text::shorten(name, label_width, style.letters), label_width));
       for (std::size_t i = begin; i < end; ++i) {
-        const std::string padded = printable(pad_left(texts[i], widths[i]));
+        const std::string padded = text::printable(text::pad_left(texts[i], widths[i]));
         const bool best = grid.best.count({row, i}) != 0;
-        content += "  " + (best ? coloured(padded, Colour::bold) : padded);
+        content += "  " + (best ? text::coloured(padded, text::Colour::bold) : padded);
       }
       return content + "\n";
     };
     if (begin > 0) text += '\n';
-    text.append(safe(shorten(grid.title, style.width, style.letters), style)).append("\n");
+    text.append(safe(text::shorten(grid.title, style.width, style.letters), style)).append("\n");
     if (begin == 0) {
       const std::string note = plain(grid.note, style.letters);
-      for (const std::string& noted : wrap(note, style.width)) {
+      for (const std::string& noted : text::wrap(note, style.width)) {
         text.append(safe(noted, style)).append("\n");
       }
     }
@@ -86,14 +89,14 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
   return text;
 }
 
-std::ptrdiff_t count_of(const Result& result, Status status) {
+std::ptrdiff_t count_of(const result::Result& result, result::Status status) {
   return std::count_if(result.cells.begin(), result.cells.end(),
-                       [&](const CellRecord& cell) { return cell.status == status; });
+                       [&](const result::CellRecord& cell) { return cell.status == status; });
 }
 
 }  // namespace
 
-std::string table(const Result& result, const TableStyle& style) {
+std::string table(const result::Result& result, const TableStyle& style) {
   std::string text;
   for (const Panel& panel : panels(result)) {
     if (!text.empty()) text += '\n';
@@ -107,27 +110,27 @@ std::string table(const Result& result, const TableStyle& style) {
     for (const Finding& finding : findings) {
       std::string line = "  " + finding.series;
       if (!finding.places.empty()) line += " at " + finding.places;
-      line += ": " + finding.status + ": " + quotable(finding.reason, 600);
+      line += ": " + finding.status + ": " + text::quotable(finding.reason, 600);
       text += safe(line, style) + '\n';
     }
   }
   return text;
 }
 
-std::string disturbed_line(const Result& result, const std::string& folder) {
-  const auto count = count_of(result, Status::disturbed);
+std::string disturbed_line(const result::Result& result, const std::string& folder) {
+  const auto count = count_of(result, result::Status::disturbed);
   if (count == 0) return "";
   return std::to_string(count) + (count == 1 ? " cell was" : " cells were") +
          " disturbed by other work on this machine and " + (count == 1 ? "is" : "are") +
          " not ranked; when it is quiet: attnbench run --resume " + folder + " --retry disturbed";
 }
 
-std::string status_line(const Result& result) {
+std::string status_line(const result::Result& result) {
   const std::size_t cells = result.cells.size();
   std::string text = std::to_string(cells) + (cells == 1 ? " cell" : " cells");
   std::string separator = ": ";
-  for (const std::string& word : status_words()) {
-    const auto count = count_of(result, *status_from(word));
+  for (const std::string& word : result::status_words()) {
+    const auto count = count_of(result, *result::status_from(word));
     if (count == 0) continue;
     text += separator + std::to_string(count) + " " + word;
     separator = ", ";
@@ -135,14 +138,10 @@ std::string status_line(const Result& result) {
   return text;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports
 
 namespace attnbench::reports {
 namespace {
-
-using result::Finding;
-using result::Grid;
-using result::Panel;
 
 std::string heading(const Panel& panel, const Grid& grid) {
   std::string text = panel.task_label + ": " + grid.title;
@@ -161,15 +160,15 @@ std::string finding_text(const Finding& finding) {
 
 std::string markdown_row(const std::string& name, const std::vector<std::string>& texts) {
   std::string line = "| ";
-  line.append(result::escape_markdown(name)).append(" |");
+  line.append(text::escape_markdown(name)).append(" |");
   for (const std::string& text : texts)
-    line.append(" ").append(result::escape_markdown(text)).append(" |");
+    line.append(" ").append(text::escape_markdown(text)).append(" |");
   return line.append("\n");
 }
 
 std::string latex_row(const std::string& name, const std::vector<std::string>& texts) {
-  std::string line = result::escape_latex(name);
-  for (const std::string& text : texts) line.append(" & ").append(result::escape_latex(text));
+  std::string line = text::escape_latex(name);
+  for (const std::string& text : texts) line.append(" & ").append(text::escape_latex(text));
   return line.append(" \\\\\n");
 }
 
@@ -177,18 +176,18 @@ std::string latex_row(const std::string& name, const std::vector<std::string>& t
 
 std::string markdown_tables(const result::Result& result) {
   std::string text;
-  for (const Panel& panel : result::panels(result)) {
-    for (const Grid& grid : result::grids_of(panel, result::Letters::utf8)) {
-      text.append("**").append(result::escape_markdown(heading(panel, grid))).append("**\n\n");
+  for (const Panel& panel : panels(result)) {
+    for (const Grid& grid : grids_of(panel, text::Letters::utf8)) {
+      text.append("**").append(text::escape_markdown(heading(panel, grid))).append("**\n\n");
       text.append(markdown_row(axis_title(panel.axis), grid.columns)).append("|:--|");
       for (std::size_t i = 0; i < grid.columns.size(); ++i) text += "--:|";
       text += "\n";
       for (const auto& [name, texts] : grid.rows) text += markdown_row(name, texts);
       text += "\n";
     }
-    const auto findings = result::findings_of(panel);
+    const auto findings = findings_of(panel);
     for (const Finding& finding : findings) {
-      text.append("- ").append(result::escape_markdown(finding_text(finding))).append("\n");
+      text.append("- ").append(text::escape_markdown(finding_text(finding))).append("\n");
     }
     if (!findings.empty()) text += "\n";
   }
@@ -197,10 +196,10 @@ std::string markdown_tables(const result::Result& result) {
 
 std::string latex_tables(const result::Result& result) {
   std::string text = "% needs \\usepackage{booktabs}\n";
-  for (const Panel& panel : result::panels(result)) {
-    for (const Grid& grid : result::grids_of(panel, result::Letters::utf8)) {
+  for (const Panel& panel : panels(result)) {
+    for (const Grid& grid : grids_of(panel, text::Letters::utf8)) {
       text.append("\\begin{table}\n\\centering\n\\caption{");
-      text.append(result::escape_latex(heading(panel, grid))).append("}\n\\begin{tabular}{l");
+      text.append(text::escape_latex(heading(panel, grid))).append("}\n\\begin{tabular}{l");
       text.append(grid.columns.size(), 'r').append("}\n\\toprule\n");
       text.append(latex_row(axis_title(panel.axis), grid.columns)).append("\\midrule\n");
       for (const auto& [name, texts] : grid.rows) text += latex_row(name, texts);

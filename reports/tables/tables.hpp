@@ -8,25 +8,25 @@
 #include "core/result/document.hpp"
 #include "core/text/format.hpp"
 
-namespace attnbench::result {
+namespace attnbench::reports {
 
 struct TableStyle {
   std::size_t width = 80;  ///< columns of the terminal; wide tables are broken into blocks
-  Letters letters = Letters::utf8;
+  text::Letters letters = text::Letters::utf8;
   bool colour = false;  ///< escape sequences for what is best; all else is printable then
 };
 
 /// Per panel: median time and interval, workspace, state; then every cell that is not ok with its
 /// reason. Ends with a newline; empty without cells.
-std::string table(const Result& result, const TableStyle& style);
+std::string table(const result::Result& result, const TableStyle& style);
 
 /// "24 cells: 20 ok, 2 unsupported, 2 out_of_memory".
-std::string status_line(const Result& result);
+std::string status_line(const result::Result& result);
 
 /// What to do about disturbed cells of the run in `folder`; empty where there are none.
-std::string disturbed_line(const Result& result, const std::string& folder);
+std::string disturbed_line(const result::Result& result, const std::string& folder);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::reports
 
 namespace attnbench::reports {
 

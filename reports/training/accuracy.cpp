@@ -13,9 +13,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Panel;
-using result::Rate;
-using result::Selection;
 using AccuracyOrder = std::vector<std::string>;
 
 /// A dotted line through the diamonds of each series.
@@ -27,11 +24,11 @@ void join_reach(TrainingRows& rows) {
 
 /// What a line over something else than the axis joins: the trainings of one place on it.
 std::string line_of(const Selection& selection) {
-  return selection.series + (selection.x ? " " + result::human_value(*selection.x) : "");
+  return selection.series + (selection.x ? " " + text::human_value(*selection.x) : "");
 }
 
 bool has_words(const Panel& panel) {
-  const std::vector<Json> values = result::axis_values(panel);
+  const std::vector<Json> values = axis_values(panel);
   return std::any_of(values.begin(), values.end(),
                      [](const Json& value) { return value.is_string(); });
 }
@@ -42,7 +39,7 @@ using PlaceOnCurve = std::optional<std::pair<Json, double>> (*)(const result::Cu
 /// A line for each training through the places of its curve's points, in words of `words`.
 void add_curves(Sketch& sketch, const Panel& panel, PlaceOnCurve place,
                 std::string (*words)(double)) {
-  for (const Selection& selection : result::selections(panel)) {
+  for (const Selection& selection : selections(panel)) {
     for (const CellRecord* cell : selection.choice().cells) {
       for (const result::CurvePoint& point : cell->training->curve) {
         const auto at = place(point);
@@ -57,7 +54,7 @@ void add_curves(Sketch& sketch, const Panel& panel, PlaceOnCurve place,
   }
 }
 
-std::string number_words(double value) { return result::human_value(value); }
+std::string number_words(double value) { return text::human_value(value); }
 
 Json steps_encoding() {
   return {{"field", "x"},
@@ -66,14 +63,14 @@ Json steps_encoding() {
           {"axis", {{"format", ",.12~g"}, {"grid", false}, {"labelOverlap", "greedy"}}}};
 }
 
-std::string every_seed_words(const result::Quality& quality) {
+std::string every_seed_words(const Quality& quality) {
   return std::string("Every seed at the learning rate with the ") + quality.selected + ".";
 }
 
 /// Where the validation loss of a point stands, in bits.
 std::optional<std::pair<Json, double>> bits_over_steps(const result::CurvePoint& point) {
   if (!point.step || !point.validation_loss) return std::nullopt;
-  return std::pair<Json, double>(*point.step, result::bits_of(*point.validation_loss));
+  return std::pair<Json, double>(*point.step, bits_of(*point.validation_loss));
 }
 
 /// Of the names below an axis: level where they have room side by side.
@@ -88,10 +85,10 @@ int name_angle(const Panel& panel) {
 
 std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& order,
                                       const std::vector<PublishedRow>& published) {
-  if (panel.axis == result::state_bytes) return std::nullopt;  // a figure of its own
-  const bool along = result::axis_values(panel).size() > 1;
+  if (panel.axis == state_bytes) return std::nullopt;  // a figure of its own
+  const bool along = axis_values(panel).size() > 1;
   const bool joined = along && !has_words(panel);  // between words there is nothing
-  const result::Quality& quality = result::quality_of(panel);
+  const Quality& quality = quality_of(panel);
   Sketch sketch;
   sketch.what = quality.name;
   sketch.title = quality.title;
@@ -111,7 +108,7 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& o
                           {"title", nullptr},
                           {"sort", published_last(panel, sketch.published)},
                           {"axis", {{"labelAngle", name_angle(panel)}, {"labelLimit", 120}}}};
-  const std::vector<Selection> selected = result::selections(panel);
+  const std::vector<Selection> selected = selections(panel);
   for (const Selection& selection : selected) {
     const Json x = along && selection.x ? *selection.x : Json(selection.series);
     if (along && !selection.x) continue;
@@ -133,7 +130,7 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& o
 
 std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const AccuracyOrder& order) {
   Sketch sketch;
-  const result::Quality& quality = result::quality_of(panel);
+  const Quality& quality = quality_of(panel);
   sketch.what = quality.name + std::string("_over_learning_rate");
   sketch.joins = true;
   sketch.title = quality.less_is_better ? "Bits per byte of the validation over the learning rate"
@@ -146,7 +143,7 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Accura
   sketch.y_encoding = quality_encoding(quality);
   sketch.columns = tooltip_columns(quality.validation);
   sketch.x = logarithmic("learning rate", 10, "~g");
-  const std::vector<Selection> selected = result::selections(panel);
+  const std::vector<Selection> selected = selections(panel);
   const bool several = std::any_of(selected.begin(), selected.end(),
                                    [](const Selection& one) { return one.rates.size() > 1; });
   if (!several) return std::nullopt;  // nothing was chosen
@@ -176,7 +173,7 @@ std::optional<Figure> look_back_figure(const Panel& panel, const AccuracyOrder& 
   sketch.columns = tooltip_columns("accuracy");
   sketch.columns.emplace_back("count", "questions");
   sketch.x = logarithmic("tokens back to the answer", 2, ",~r");
-  for (const Selection& selection : result::selections(panel)) {
+  for (const Selection& selection : selections(panel)) {
     std::map<double, std::pair<double, double>> bins;
     for (const CellRecord* cell : selection.choice().cells) {
       if (!cell->training->look_back) continue;
@@ -191,7 +188,7 @@ std::optional<Figure> look_back_figure(const Panel& panel, const AccuracyOrder& 
     for (const auto& [distance, counts] : bins) {
       TrainingRow dot = row_of(*selection.choice().cells.front(), selection.series, "dot", distance,
                                counts.second / counts.first);
-      dot.json.update({{"count", result::human_count(counts.first)}});
+      dot.json.update({{"count", text::human_count(counts.first)}});
       add_joined(sketch.rows, std::move(dot), line_of(selection));
     }
   }
@@ -203,7 +200,7 @@ std::optional<Figure> learning_curves_figure(const Panel& panel, const AccuracyO
   sketch.what = "learning_curves";
   sketch.joins = true;
   sketch.title = "Learning curves";
-  const result::Quality& quality = result::quality_of(panel);
+  const Quality& quality = quality_of(panel);
   const bool of_text = quality.less_is_better;
   sketch.caption = every_seed_words(quality);
   sketch.y = of_text ? "next bytes predicted, of the validation split"
@@ -234,7 +231,7 @@ std::optional<Figure> loss_curves_figure(const Panel& panel, const AccuracyOrder
   sketch.joins = true;
   sketch.title = "Loss while learning";
   sketch.caption = "Cross-entropy, the mean over the steps since the evaluation before. " +
-                   every_seed_words(result::quality_of(panel));
+                   every_seed_words(quality_of(panel));
   sketch.y = "loss (nats)";
   sketch.columns = tooltip_columns("loss");
   sketch.columns.emplace_back("train", "accuracy while learning");
@@ -254,7 +251,7 @@ std::optional<Figure> loss_curves_figure(const Panel& panel, const AccuracyOrder
 }
 
 std::optional<Figure> bits_over_steps_figure(const Panel& panel, const AccuracyOrder& order) {
-  const result::Quality& quality = result::quality_of(panel);
+  const Quality& quality = quality_of(panel);
   if (!quality.less_is_better) return std::nullopt;
   Sketch sketch;
   sketch.what = "bits_per_byte_over_steps";
@@ -272,7 +269,7 @@ std::optional<Figure> bits_over_steps_figure(const Panel& panel, const AccuracyO
 }
 
 std::optional<Figure> bits_over_length_figure(const Panel& panel, const AccuracyOrder& order) {
-  const result::Quality& quality = result::quality_of(panel);
+  const Quality& quality = quality_of(panel);
   if (!quality.less_is_better) return std::nullopt;
   Sketch sketch;
   sketch.what = "bits_per_byte_over_length";
@@ -284,13 +281,13 @@ std::optional<Figure> bits_over_length_figure(const Panel& panel, const Accuracy
   sketch.y_encoding = quality_encoding(quality);
   sketch.columns = tooltip_columns(quality.words);
   sketch.x = logarithmic("tokens of a sequence", 2, ",~r");
-  for (const Selection& selection : result::selections(panel)) {
+  for (const Selection& selection : selections(panel)) {
     const auto& cells = selection.choice().cells;
     std::map<std::int64_t, double> sums;
     for (const CellRecord* cell : cells) {
       for (const result::Segment& segment : cell->training->test) {
         if (!segment.length || !segment.loss) continue;
-        const double bits = result::bits_of(*segment.loss);
+        const double bits = bits_of(*segment.loss);
         sums[*segment.length] += bits;
         sketch.rows.push_back(row_of(*cell, selection.series, "dot", *segment.length, bits));
       }

@@ -13,32 +13,29 @@ namespace attnbench::reports {
 /// Test accuracy (or bits per byte) over the panel's axis, or side by side where nothing varies
 /// along it; lines for guessing, the reach of one look-up where it was computed, and published
 /// numbers apart. None over the bytes of the state, which cost.hpp draws.
-std::optional<Figure> accuracy_figure(const result::Panel& panel,
-                                      const std::vector<std::string>& order,
+std::optional<Figure> accuracy_figure(const Panel& panel, const std::vector<std::string>& order,
                                       const std::vector<PublishedRow>& published);
 
 /// Validation accuracy over learning rates, with the choice marked.
-std::optional<Figure> accuracy_over_rate_figure(const result::Panel& panel,
+std::optional<Figure> accuracy_over_rate_figure(const Panel& panel,
                                                 const std::vector<std::string>& order);
 
 /// Test accuracy over how far back the answer stands.
-std::optional<Figure> look_back_figure(const result::Panel& panel,
-                                       const std::vector<std::string>& order);
+std::optional<Figure> look_back_figure(const Panel& panel, const std::vector<std::string>& order);
 
 /// Validation accuracy over epochs; of language models, the share of next bytes that are predicted
 /// right, over steps.
-std::optional<Figure> learning_curves_figure(const result::Panel& panel,
+std::optional<Figure> learning_curves_figure(const Panel& panel,
                                              const std::vector<std::string>& order);
 
 /// Loss over steps, logarithmic.
-std::optional<Figure> loss_curves_figure(const result::Panel& panel,
-                                         const std::vector<std::string>& order);
+std::optional<Figure> loss_curves_figure(const Panel& panel, const std::vector<std::string>& order);
 
 /// Of language models, else none: bits per byte of the validation over steps, and those of the test
 /// over the length of the sequences that it is cut into.
-std::optional<Figure> bits_over_steps_figure(const result::Panel& panel,
+std::optional<Figure> bits_over_steps_figure(const Panel& panel,
                                              const std::vector<std::string>& order);
-std::optional<Figure> bits_over_length_figure(const result::Panel& panel,
+std::optional<Figure> bits_over_length_figure(const Panel& panel,
                                               const std::vector<std::string>& order);
 
 }  // namespace attnbench::reports

@@ -13,7 +13,7 @@ namespace {
 using Counts = std::vector<std::vector<std::int64_t>>;
 
 /// Of all seeds that have as many classes as the first; empty where nothing was classified.
-Counts counts_of(const result::Selection& selection) {
+Counts counts_of(const Selection& selection) {
   Counts sum;
   for (const CellRecord* cell : selection.choice().cells) {
     const Counts& own = cell->training->confusion;
@@ -39,7 +39,7 @@ void add_rows(Json& rows, const std::string& name, const Counts& counts) {
                       {"y", i},
                       {"share", share},
                       {"said", share_words(share)},
-                      {"count", result::human_count(count)}});
+                      {"count", text::human_count(count)}});
     }
   }
 }
@@ -81,18 +81,17 @@ Json map_of(std::size_t classes) {
 
 }  // namespace
 
-std::optional<Figure> confusion_figure(const result::Panel& panel,
-                                       const std::vector<std::string>& order) {
+std::optional<Figure> confusion_figure(const Panel& panel, const std::vector<std::string>& order) {
   Json rows = Json::array();
   Json names = Json::array();
   std::size_t classes = 0;
-  const bool along = result::axis_values(panel).size() > 1;
-  for (const result::Selection& selection : result::selections(panel)) {
+  const bool along = axis_values(panel).size() > 1;
+  for (const Selection& selection : selections(panel)) {
     const Counts counts = counts_of(selection);
     if (counts.empty()) continue;
     const std::string name =
         selection.series +
-        (along && selection.x ? ", " + result::human_value(*selection.x) : std::string());
+        (along && selection.x ? ", " + text::human_value(*selection.x) : std::string());
     names.push_back(name);
     classes = std::max(classes, counts.size());
     add_rows(rows, name, counts);

@@ -13,15 +13,12 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Panel;
-using result::Placed;
-using result::Selection;
 using CostOrder = std::vector<std::string>;
 
 constexpr double kibi = 1024;
 
 bool has_state(const Selection& selection) {
-  return result::number_of(selection.choice().cells.front()->metrics, "state_bytes").has_value();
+  return number_of(selection.choice().cells.front()->metrics, "state_bytes").has_value();
 }
 
 double state_of(const Selection& selection) {
@@ -58,7 +55,7 @@ std::vector<DataSet> data_sets_of(const std::vector<const Panel*>& panels) {
       home.cells.push_back(placed);
     }
     // A learning rate is chosen within one width, where a series is one model.
-    for (Selection& selection : result::selections(*panel)) {
+    for (Selection& selection : selections(*panel)) {
       if (!has_state(selection)) continue;
       set_of(*panel, selection.x).selections.push_back(std::move(selection));
     }
@@ -69,18 +66,18 @@ std::vector<DataSet> data_sets_of(const std::vector<const Panel*>& panels) {
 std::optional<Figure> figure_of(const DataSet& set, const CostOrder& order,
                                 const std::vector<PublishedRow>& published) {
   if (set.selections.empty()) return std::nullopt;
-  const result::Quality& quality = result::quality_of(set.panel);
+  const Quality& quality = quality_of(set.panel);
   Sketch sketch;
   sketch.what = quality.name + std::string("_over_state");
   sketch.title = quality.title + std::string(" against the bytes of the state");
-  const std::vector<result::Missing> missing = result::missing_trainings(set.panel);
+  const std::vector<Missing> missing = missing_trainings(set.panel);
   sketch.caption = chosen_words(quality) + front_words("with as little state", missing);
   sketch.y = quality.words + std::string(" on the test");
   sketch.y_encoding = quality_encoding(quality);
   sketch.columns = tooltip_columns(quality.words);
   sketch.columns.insert(sketch.columns.begin() + 2, {"state", "state"});
   sketch.x = logarithmic("state of one sequence after the longest length (KiB)", 2, ",~r");
-  sketch.published = published_accuracies(published, set.panel, result::state_bytes);
+  sketch.published = published_accuracies(published, set.panel, state_bytes);
   std::vector<double> all_bytes;
   for (Published& number : sketch.published) {
     all_bytes.push_back(number.x);
@@ -95,7 +92,7 @@ std::optional<Figure> figure_of(const DataSet& set, const CostOrder& order,
     for (const CellRecord* cell : selection.choice().cells) {
       TrainingRow row =
           row_of(*cell, selection.series, "dot", bytes / kibi, metric(*cell, quality.metric));
-      row.json.update({{"state", result::human_bytes(bytes)}});
+      row.json.update({{"state", text::human_bytes(bytes)}});
       sketch.rows.push_back(std::move(row));
     }
     add_reach(sketch.rows, selection, bytes / kibi);
@@ -124,20 +121,20 @@ CostAxis cost_axis(Expense expense) {
   if (expense == Expense::time) {
     return {"_over_time",  " against time",
             "time of one", time_quantity(""),
-            time_scale,    [](double seconds) { return result::human_seconds(seconds); }};
+            time_scale,    [](double seconds) { return text::human_seconds(seconds); }};
   }
   return {"_over_memory",
           " against memory",
           "memory at the peak of one",
           number_quantity(&CellRecord::memory, "peak_bytes"),
           byte_scale,
-          result::human_bytes};
+          text::human_bytes};
 }
 
 /// The dtype that the mix is computed in; empty where the cell does not say.
 std::string mix_dtype(const CellRecord& cell) {
   for (const char* key : {"autocast", "dtype"}) {
-    const auto said = result::value_of(cell, key);
+    const auto said = value_of(cell, key);
     if (said && *said != "off") return said->get<std::string>();
   }
   return "";
@@ -147,8 +144,8 @@ std::string mix_dtype(const CellRecord& cell) {
 bool is_the_same(const CellRecord& training, const CellRecord& cost) {
   if (training.label != cost.label || training.options != cost.options) return false;
   const auto agree = [&](const char* key) {
-    const auto a = result::value_of(training, key);
-    const auto b = result::value_of(cost, key);
+    const auto a = value_of(training, key);
+    const auto b = value_of(cost, key);
     return !a || !b || *a == *b;
   };
   const std::string trained = mix_dtype(training);
@@ -194,8 +191,8 @@ struct CostPoint {
 
 std::string axis_words(const CostAxis& axis, const CellRecord& cost, const std::string& unit) {
   std::string words = std::string(axis.of) + " " + (cost.primary.empty() ? "pass" : cost.primary);
-  const Json* const scope = result::find_value(cost.settings, "scope");
-  const Json* const batch = result::find_value(cost.settings, "batch");
+  const Json* const scope = find_value(cost.settings, "scope");
+  const Json* const batch = find_value(cost.settings, "batch");
   if (scope != nullptr) words += " of a " + scope->get<std::string>();
   if (batch != nullptr) words += ", B=" + batch->dump();
   return words + " (" + unit + ")";
@@ -204,10 +201,10 @@ std::string axis_words(const CostAxis& axis, const CellRecord& cost, const std::
 std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
                                 const std::vector<const Panel*>& all,
                                 const std::vector<std::string>& order) {
-  const std::vector<Selection> selections = result::selections(panel);
+  const std::vector<Selection> selections = reports::selections(panel);
   std::vector<CostPoint> points;
   std::vector<double> values;
-  std::vector<result::Entrant> entrants;
+  std::vector<Entrant> entrants;
   for (const Selection& selection : selections) {
     const CellRecord& training = *selection.choice().cells.front();
     const CellRecord* const cost = cost_of(training, all);
@@ -224,12 +221,12 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
   }
   if (points.empty()) return std::nullopt;
   const Scale scale = axis.scale(values);
-  const result::Quality& quality = result::quality_of(panel);
+  const Quality& quality = quality_of(panel);
   Sketch sketch;
   sketch.what = quality.name + std::string(axis.name);
   sketch.title = quality.title + std::string(axis.title);
-  std::vector<result::Missing> missing = result::missing_trainings(panel);
-  for (const auto& one : result::missing_at(entrants, {}, 0, false).below) missing.push_back(one);
+  std::vector<Missing> missing = missing_trainings(panel);
+  for (const auto& one : missing_at(entrants, {}, 0, false).below) missing.push_back(one);
   sketch.caption = chosen_words(quality) + front_words("as cheap", missing) +
                    " What it costs is measured in the same run by a task of its own.";
   if (const std::size_t uncosted = selections.size() - points.size(); uncosted > 0) {

@@ -9,7 +9,7 @@ namespace attnbench::reports {
 /// One figure for each data set that the panels' trainings learned from: widths and numbers of
 /// heads stand side by side in it. Every seed at the chosen learning rate, the Pareto front, the
 /// predicted accuracy of one look-up into windows of all sizes, and published numbers apart.
-std::vector<Figure> accuracy_over_state_figures(const std::vector<const result::Panel*>& panels,
+std::vector<Figure> accuracy_over_state_figures(const std::vector<const Panel*>& panels,
                                                 const std::vector<std::string>& order,
                                                 const std::vector<PublishedRow>& published);
 
@@ -21,8 +21,8 @@ enum class Expense { time, memory };
 /// width, where both tasks have them) among `all` panels of the result, and the front. Trainings
 /// without a measured cost are left out and counted in the caption; nothing where none has one.
 std::vector<Figure> accuracy_over_expense_figures(Expense expense,
-                                                  const std::vector<const result::Panel*>& panels,
-                                                  const std::vector<const result::Panel*>& all,
+                                                  const std::vector<const Panel*>& panels,
+                                                  const std::vector<const Panel*>& all,
                                                   const std::vector<std::string>& order);
 
 }  // namespace attnbench::reports

@@ -46,7 +46,7 @@ void add_predicted(Json& layers, const Json& y) {
 }
 
 /// Under names of their own where we have no such model.
-Json published_training_rows(const Sketch& sketch, const result::Panel& panel) {
+Json published_training_rows(const Sketch& sketch, const Panel& panel) {
   Json rows = Json::array();
   for (const Published& number : sketch.published) {
     const std::string name = published_name(panel, number.label);
@@ -81,14 +81,11 @@ void add_ticks(Json& x, const TrainingRows& rows, const std::vector<Published>& 
   x["axis"]["values"] = x["scale"]["base"] == 2 ? powers_of_two(values) : decade_ticks(values);
 }
 
-std::size_t failures_in(const result::Panel& panel) {
+std::size_t failures_in(const Panel& panel) {
   std::size_t failed = 0;
-  for (const result::Placed& placed : panel.cells) failed += !result::is_ok(*placed.cell);
+  for (const Placed& placed : panel.cells) failed += !result::is_ok(*placed.cell);
   return failed;
 }
-
-using result::Panel;
-using result::Placed;
 
 /// Whether a setting makes the model another one rather than the data.
 bool is_of_model(const std::string& setting) {
@@ -96,18 +93,18 @@ bool is_of_model(const std::string& setting) {
 }
 
 bool tells_data_apart(const Panel& panel) {
-  const bool several = result::axis_values(panel).size() > 1;
+  const bool several = axis_values(panel).size() > 1;
   const bool option = !panel.cells.front().cell->settings.contains(panel.axis);
   return several && !option && !is_of_model(panel.axis);
 }
 
 }  // namespace
 
-std::string chosen_words(const result::Quality& quality) {
+std::string chosen_words(const Quality& quality) {
   return std::string("Dots: every seed, at the learning rate with the ") + quality.selected + ".";
 }
 
-Json quality_encoding(const result::Quality& quality) {
+Json quality_encoding(const Quality& quality) {
   if (!quality.less_is_better) return Sketch{}.y_encoding;
   return {{"scale", {{"zero", false}, {"nice", true}, {"padding", 8}}},
           {"axis", {{"format", ".2f"}}}};
@@ -121,13 +118,13 @@ Json logarithmic(const char* title, double base, const char* format) {
           {"axis", {{"format", format}, {"grid", false}, {"labelOverlap", "greedy"}}}};
 }
 
-std::string published_name(const result::Panel& panel, const std::string& label) {
+std::string published_name(const Panel& panel, const std::string& label) {
   const auto& series = panel.series;
   const bool ours = std::find(series.begin(), series.end(), label) != series.end();
   return ours ? label : label + " (published)";
 }
 
-std::vector<std::string> published_last(const result::Panel& panel,
+std::vector<std::string> published_last(const Panel& panel,
                                         const std::vector<Published>& published) {
   std::vector<std::string> names = panel.series;
   for (const Published& number : published) {
@@ -137,7 +134,7 @@ std::vector<std::string> published_last(const result::Panel& panel,
   return names;
 }
 
-std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::string>& own_order,
+std::optional<Figure> sketched(const Panel& own, const std::vector<std::string>& own_order,
                                Sketch sketch) {
   if (sketch.rows.empty()) return std::nullopt;
   std::set<std::string> trained;
@@ -151,7 +148,7 @@ std::optional<Figure> sketched(const result::Panel& own, const std::vector<std::
   for (const Published& number : sketch.published) {
     shown.insert(published_name(own, number.label));
   }
-  result::Panel panel = with_series(own, shown);
+  Panel panel = with_series(own, shown);
   const std::size_t ours = panel.series.size();
   // Published models that we do not have come after ours in the legend.
   std::vector<std::string> order = own_order;
@@ -225,7 +222,7 @@ std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel,
   for (const auto& setting : panel.facet) {
     if (!is_of_model(setting.first)) data.push_back(setting);
   }
-  if (x && tells_data_apart(panel)) data.emplace_back(panel.axis, result::human_value(*x));
+  if (x && tells_data_apart(panel)) data.emplace_back(panel.axis, text::human_value(*x));
   return data;
 }
 
@@ -234,7 +231,7 @@ std::vector<Panel> by_data(const Panel& panel) {
   std::vector<Panel> parts;
   std::map<std::string, std::size_t> place;
   for (const Placed& placed : panel.cells) {
-    const std::string value = placed.x ? result::human_value(*placed.x) : "none";
+    const std::string value = placed.x ? text::human_value(*placed.x) : "none";
     const auto [at, is_new] = place.emplace(value, parts.size());
     if (is_new) {
       parts.push_back(panel);

@@ -35,33 +35,33 @@ struct Sketch : Framing {
 };
 
 /// What the dots of a figure at chosen learning rates are, for its caption.
-std::string chosen_words(const result::Quality& quality);
+std::string chosen_words(const Quality& quality);
 
 /// Scale and axis of a quality: a share from 0 to 1, or bits from the least that there are.
-Json quality_encoding(const result::Quality& quality);
+Json quality_encoding(const Quality& quality);
 
 /// The encoding of a logarithmic field x.
 Json logarithmic(const char* title, double base, const char* format);
 
 /// A published number's name in a figure of `panel`: that of ours, or one of its own where we have
 /// no such model.
-std::string published_name(const result::Panel& panel, const std::string& label);
+std::string published_name(const Panel& panel, const std::string& label);
 
 /// The names along an axis of names: the panel's series, then published ones that we do not have.
-std::vector<std::string> published_last(const result::Panel& panel,
+std::vector<std::string> published_last(const Panel& panel,
                                         const std::vector<Published>& published);
 
 /// Frames it; nothing without rows.
-std::optional<Figure> sketched(const result::Panel& panel, const std::vector<std::string>& order,
+std::optional<Figure> sketched(const Panel& panel, const std::vector<std::string>& order,
                                Sketch sketch);
 
 /// The settings that tell the data of a cell of `panel` from that of others: its facets and, where
 /// it is a choice of data, its place `x` on the axis. Width and heads are the model's.
-std::vector<std::pair<std::string, std::string>> data_of(const result::Panel& panel,
+std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel,
                                                          const std::optional<Json>& x);
 
 /// The panel's cells by data set, as panels with the data among their facets; the panel itself
 /// where there is but one.
-std::vector<result::Panel> by_data(const result::Panel& panel);
+std::vector<Panel> by_data(const Panel& panel);
 
 }  // namespace attnbench::reports

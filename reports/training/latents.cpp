@@ -22,7 +22,7 @@ struct LatentMaps {
 };
 
 /// Of the first seed that has them; null where none does.
-const LatentProbabilities* probabilities_of(const result::Selection& selection) {
+const LatentProbabilities* probabilities_of(const Selection& selection) {
   for (const CellRecord* cell : selection.choice().cells) {
     const auto& found = cell->training->latent_probabilities;
     if (found && !found->probabilities.empty()) return &*found;
@@ -39,7 +39,7 @@ std::string heading_of(const std::string& name, const LatentProbabilities& found
   for (const std::int64_t size : {found.blocks, found.heads, found.states}) {
     states *= static_cast<double>(size);
   }
-  return name + ": " + share_words(found.in_use) + " of " + result::human_count(states) +
+  return name + ": " + share_words(found.in_use) + " of " + text::human_count(states) +
          " states in use";
 }
 
@@ -98,15 +98,15 @@ Json squares_of(const LatentMaps& maps) {
 
 }  // namespace
 
-std::optional<Figure> latent_probabilities_figure(const result::Panel& panel,
+std::optional<Figure> latent_probabilities_figure(const Panel& panel,
                                                   const std::vector<std::string>& order) {
   LatentMaps maps;
-  const bool along = result::axis_values(panel).size() > 1;
-  for (const result::Selection& selection : result::selections(panel)) {
+  const bool along = axis_values(panel).size() > 1;
+  for (const Selection& selection : selections(panel)) {
     const LatentProbabilities* const found = probabilities_of(selection);
     if (found == nullptr) continue;
     std::string name = selection.series;
-    if (along && selection.x) name += ", " + result::human_value(*selection.x);
+    if (along && selection.x) name += ", " + text::human_value(*selection.x);
     add_map(maps, selection.series, name, *found);
   }
   if (maps.rows.empty()) return std::nullopt;

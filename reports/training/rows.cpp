@@ -14,9 +14,6 @@
 namespace attnbench::reports {
 namespace {
 
-using result::Panel;
-using result::Selection;
-
 /// A dashed line over the whole width at `y`, with what it is.
 Json level_line(double y, const std::string& what) {
   const Json values = Json::array({{{"y", y}, {"what", what}}});
@@ -69,26 +66,26 @@ std::string share_words(double share) {
 }
 
 double metric(const CellRecord& cell, const char* name) {
-  return result::number_of(cell.metrics, name).value_or(0);
+  return number_of(cell.metrics, name).value_or(0);
 }
 
 TrainingRow row_of(const CellRecord& cell, const std::string& series, const char* kind,
                    const Json& x, double y) {
   Json row = provenance_row(cell);
   const auto text = [&](const char* key) {
-    const auto value = result::value_of(cell, key);
-    return value ? result::human_value(*value) : std::string("–");
+    const auto value = value_of(cell, key);
+    return value ? text::human_value(*value) : std::string("–");
   };
   row.update({{"kind", kind},
               {"series", series},
               {"x", x},
               {"y", y},
               {"said", share_words(y)},
-              {"seed", text(result::model_seed)},
-              {"rate", text(result::learning_rate)},
-              {"ended", cell.training->converged.value_or(false)            ? "converged"
-                        : result::quality_of(*cell.training).less_is_better ? "still falling"
-                                                                            : "still growing"}});
+              {"seed", text(model_seed)},
+              {"rate", text(learning_rate)},
+              {"ended", cell.training->converged.value_or(false)    ? "converged"
+                        : quality_of(*cell.training).less_is_better ? "still falling"
+                                                                    : "still growing"}});
   return {kind, series, x, y, std::move(row)};
 }
 
@@ -123,21 +120,21 @@ void add_joined(TrainingRows& rows, TrainingRow dot, const std::string& line) {
 void add_levels(Json& layers, const Panel& panel, const TrainingRows& rows) {
   double most = 0;
   for (const TrainingRow& row : rows) most = std::max(most, row.y);
-  const std::vector<result::CountedLevel> counted = result::counted_levels(panel);
+  const std::vector<result::CountedLevel> counted = counted_levels(panel);
   for (std::size_t i = 0; i < counted.size(); ++i) {
     const double bits = counted[i].bits_per_byte;
     if (bits > 1.1 * most && i + 1 < counted.size()) continue;
-    layers.push_back(level_line(bits, result::level_words(counted[i])));
+    layers.push_back(level_line(bits, level_words(counted[i])));
   }
   std::set<double> guesses;
   std::set<double> chances;
   bool classes = false;
-  for (const result::Placed& placed : panel.cells) {
+  for (const Placed& placed : panel.cells) {
     const auto& training = placed.cell->training;
     if (!training) continue;
     if (training->guess.value_or(0) > 0) guesses.insert(*training->guess);
     if (training->chance.value_or(0) > 0) chances.insert(*training->chance);
-    classes = classes || result::classifies(*training);
+    classes = classes || classifies(*training);
   }
   const bool one_guess = guesses.size() == 1;
   if (one_guess) {
@@ -155,7 +152,7 @@ void add_levels(Json& layers, const Panel& panel, const TrainingRows& rows) {
 void add_chances(TrainingRows& rows, const Panel& panel) {
   std::map<std::string, std::pair<Json, double>> chances;
   std::set<double> different;
-  for (const result::Placed& placed : panel.cells) {
+  for (const Placed& placed : panel.cells) {
     if (!placed.x || !placed.cell->training) continue;
     const double chance = placed.cell->training->chance.value_or(0);
     chances[placed.x->dump()] = {*placed.x, chance};
@@ -221,7 +218,7 @@ std::string reach_words(const std::vector<Selection>& selections) {
 }
 
 void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points,
-               const result::Quality& quality) {
+               const Quality& quality) {
   if (points.size() < 2) return;
   std::sort(points.begin(), points.end(), [&](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : quality.better(a.second, b.second);
@@ -234,9 +231,9 @@ void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points
   }
 }
 
-std::string front_words(const std::string& betters, const std::vector<result::Missing>& missing) {
+std::string front_words(const std::string& betters, const std::vector<Missing>& missing) {
   if (missing.empty()) return " Dashed steps: the front, which nothing " + betters + " betters.";
-  return " No front is drawn: " + result::missing_words(missing) + ", and may be on it.";
+  return " No front is drawn: " + missing_words(missing) + ", and may be on it.";
 }
 
 }  // namespace attnbench::reports

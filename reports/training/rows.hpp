@@ -11,7 +11,6 @@
 namespace attnbench::reports {
 
 using result::CellRecord;
-using result::Json;
 
 /// A row of a figure, with what figures ask of it.
 struct TrainingRow {
@@ -52,31 +51,31 @@ void add_joined(TrainingRows& rows, TrainingRow dot, const std::string& line);
 /// Lines over the whole width for guessing and chance, or for what counts of the text reach, where
 /// all trainings of the panel share them. Of the latter those are left out that lie far above
 /// `rows`, but for the last.
-void add_levels(Json& layers, const result::Panel& panel, const TrainingRows& rows);
+void add_levels(Json& layers, const Panel& panel, const TrainingRows& rows);
 
 /// The accuracy of chance at each place on the axis, where the places differ in it.
-void add_chances(TrainingRows& rows, const result::Panel& panel);
+void add_chances(TrainingRows& rows, const Panel& panel);
 
 /// The accuracy of one look-up into the window, beside the trained window.
-void add_reach(TrainingRows& rows, const result::Selection& selection, const Json& x);
+void add_reach(TrainingRows& rows, const Selection& selection, const Json& x);
 
 /// That accuracy for windows of all sizes, over the bytes of their state in units of `unit`, from
 /// the least to the greatest of `range` [bytes], and a little beyond.
-void add_reach_line(TrainingRows& rows, const result::Selection& selection, double unit,
+void add_reach_line(TrainingRows& rows, const Selection& selection, double unit,
                     const std::pair<double, double>& range);
 
 /// The Pareto front of (cost, quality); none of a single point.
 void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points,
-               const result::Quality& quality);
+               const Quality& quality);
 
 /// For a caption: that `betters` nothing on the front, or why there is none: something missing may
 /// be on it.
-std::string front_words(const std::string& betters, const std::vector<result::Missing>& missing);
+std::string front_words(const std::string& betters, const std::vector<Missing>& missing);
 
 /// Which weights were scored, for a caption; empty where it is not the same for all.
-std::string kept_words(const std::vector<result::Selection>& selections);
+std::string kept_words(const std::vector<Selection>& selections);
 
 /// How to read those marks, for a caption; empty without any.
-std::string reach_words(const std::vector<result::Selection>& selections);
+std::string reach_words(const std::vector<Selection>& selections);
 
 }  // namespace attnbench::reports

@@ -94,7 +94,7 @@ Change change_between(Iterator begin, Iterator middle, Iterator end) {
   const double reach = n * m / 2 - z_95 * std::sqrt(n * m * (n + m + 1) / 12);
   const auto out = static_cast<std::size_t>(std::max(0.0, std::floor(reach) - 1));
   Change change;
-  change.ratio = measure::median(ratios);
+  change.ratio = median(ratios);
   change.low = ratios[out];
   change.high = ratios[ratios.size() - 1 - out];
   return change;

@@ -22,15 +22,13 @@ namespace attnbench::reports::trend {
 namespace {
 
 namespace fs = std::filesystem;
-using result::Json;
 
 std::string machine_fingerprint(const result::Result& result) {
   Json cards = Json::object();
   for (const auto& [word, card] : result.machine.devices) cards[word] = card.name;
   const Json facts = {result.machine.host, result.machine.cpu_model, result.run.threads.value_or(0),
                       cards};
-  return result::hash_text(facts.dump(-1, ' ', false, Json::error_handler_t::replace))
-      .substr(0, 16);
+  return hash_text(facts.dump(-1, ' ', false, Json::error_handler_t::replace)).substr(0, 16);
 }
 
 std::string machine_name(const result::Result& result) {
@@ -43,9 +41,9 @@ std::string machine_name(const result::Result& result) {
   return name;
 }
 
-std::string name_of(const result::Panel& panel, const result::Placed& placed) {
+std::string name_of(const Panel& panel, const Placed& placed) {
   std::string name = panel.task_label + " " + placed.series;
-  if (placed.x) name += ", " + panel.axis + " " + result::human_value(*placed.x);
+  if (placed.x) name += ", " + panel.axis + " " + text::human_value(*placed.x);
   if (!panel.facet.empty()) name += ", " + panel.facet_text();
   return name;
 }
@@ -60,7 +58,7 @@ std::optional<double> calibrated_median(const result::Timing& timing) {
     if (probe <= 0) return std::nullopt;
     values.push_back(round.median_seconds / probe);
   }
-  return values.empty() ? std::nullopt : std::optional(measure::median(values));
+  return values.empty() ? std::nullopt : std::optional(median(values));
 }
 
 /// Why a line is not one of a history; empty where it is.
@@ -114,7 +112,7 @@ class LockedFile {
 
  private:
   [[noreturn]] void fail(int reason) const {
-    throw EnvironmentFailure("cannot write " + result::quotable(file_.string()) + ": " +
+    throw EnvironmentFailure("cannot write " + text::quotable(file_.string()) + ": " +
                              std::strerror(reason));
   }
   fs::path file_;
@@ -130,15 +128,15 @@ std::vector<NumberedLine> numbered_lines(const fs::path& file, std::vector<std::
   std::vector<NumberedLine> lines;
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return lines;
-  std::istringstream stream(result::read_file(file, "a history: JSON Lines"));
+  std::istringstream stream(read_file(file, "a history: JSON Lines"));
   std::size_t number = 0;
   std::map<std::string, std::size_t> known;
   for (std::string text; std::getline(stream, text);) {
     ++number;
     if (text.empty()) continue;
-    const std::string place = result::quotable(file.string()) + ":" + std::to_string(number) + ": ";
+    const std::string place = text::quotable(file.string()) + ":" + std::to_string(number) + ": ";
     try {
-      const Json json = result::parse_json(text, file.string(), "a line of a history", {}, number);
+      const Json json = parse_json(text, file.string(), "a line of a history", {}, number);
       const auto line = json.get<HistoryLine>();
       const std::string fault = fault_of(line);
       const auto [first, is_new] = known.try_emplace(line.key(), number);
@@ -157,7 +155,7 @@ std::vector<NumberedLine> numbered_lines(const fs::path& file, std::vector<std::
     }
   }
   if (lines.empty() && !faults.empty()) {
-    throw UsageFailure(result::quotable(file.string()) +
+    throw UsageFailure(text::quotable(file.string()) +
                        ": no line is of a history; the first: " + faults.front());
   }
   return lines;
@@ -187,8 +185,8 @@ std::vector<HistoryLine> lines_of(const result::Result& result) {
   std::vector<HistoryLine> lines;
   const std::string machine = machine_fingerprint(result);
   const std::string shown = machine_name(result);
-  for (const result::Panel& panel : result::panels(result)) {
-    for (const result::Placed& placed : panel.cells) {
+  for (const Panel& panel : panels(result)) {
+    for (const Placed& placed : panel.cells) {
       const result::CellRecord& cell = *placed.cell;
       if (!result::is_ok(cell)) continue;
       for (const auto& [what, timing] : cell.timing) {
@@ -231,11 +229,11 @@ void append_history(const fs::path& file, const std::vector<HistoryLine>& lines)
   std::string text;
   for (const HistoryLine& line : lines) {
     const std::string fault = fault_of(line);
-    if (!fault.empty()) throw UsageFailure(result::quotable(line.name) + ": " + fault);
+    if (!fault.empty()) throw UsageFailure(text::quotable(line.name) + ": " + fault);
     const auto [first, is_new] = known.try_emplace(line.key(), "it comes twice in what is added");
     if (!is_new) {
-      throw UsageFailure(result::quotable(file.string()) + ": " + result::quotable(line.name) +
-                         " (" + line.what + ") of " + line.date + ": " + first->second +
+      throw UsageFailure(text::quotable(file.string()) + ": " + text::quotable(line.name) + " (" +
+                         line.what + ") of " + line.date + ": " + first->second +
                          "; nothing was added");
     }
     text += Json(line).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

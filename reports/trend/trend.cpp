@@ -52,7 +52,7 @@ Json rows_of(const std::vector<const Series*>& series) {
                       {"y", one->values[i] / one->values.front()},
                       {"series", one->label},
                       {"cell", one->name + ", " + one->what},
-                      {"said", result::human_seconds(line.median_seconds)},
+                      {"said", text::human_seconds(line.median_seconds)},
                       {"commit", line.commit},
                       {"rounds", line.rounds}});
     }
@@ -241,10 +241,10 @@ std::string changes_markdown(const std::vector<Series>& series) {
   std::string text = "| from | commit | cell | time | machine |\n| --- | --- | --- | --- | --- |\n";
   for (const auto& [one, change] : changes) {
     const HistoryLine& line = one->lines[change->at];
-    text += "| " + result::escape_markdown(line.date) + " | " +
-            result::escape_markdown(short_commit(line)) + " | " +
-            result::escape_markdown(one->name + ", " + one->what) + " | " + interval_text(*change) +
-            " | " + result::escape_markdown(one->machine_name) + " |\n";
+    text += "| " + text::escape_markdown(line.date) + " | " +
+            text::escape_markdown(short_commit(line)) + " | " +
+            text::escape_markdown(one->name + ", " + one->what) + " | " + interval_text(*change) +
+            " | " + text::escape_markdown(one->machine_name) + " |\n";
   }
   return text;
 }

@@ -16,7 +16,7 @@ namespace {
 /// The mechanism that is exact attention, by any implementation.
 constexpr const char* exact_mechanism = "softmax";
 
-std::optional<double> place_of(const std::optional<result::Json>& x) {
+std::optional<double> place_of(const std::optional<Json>& x) {
   return x && x->is_number() ? std::optional(x->get<double>()) : std::nullopt;
 }
 
@@ -25,13 +25,12 @@ std::string implementation_text(const result::CellRecord& cell, const std::strin
   std::string text =
       cell.mechanism + "/" + (cell.chosen ? cell.chosen->implementation : cell.implementation);
   if (conditions.find("latents per head") != std::string::npos) return text;
-  const auto latents = result::value_of(cell, "latents_per_head");
-  if (latents && *latents != 0) text += ", " + result::human_value(*latents) + " latents per head";
+  const auto latents = value_of(cell, "latents_per_head");
+  if (latents && *latents != 0) text += ", " + text::human_value(*latents) + " latents per head";
   return text;
 }
 
-Cell cell_of(const result::Placed& placed, const std::string& conditions,
-             const result::Ranked& ranked_time) {
+Cell cell_of(const Placed& placed, const std::string& conditions, const Ranked& ranked_time) {
   const result::CellRecord& record = *placed.cell;
   Cell cell;
   cell.label = placed.series;
@@ -46,8 +45,8 @@ Cell cell_of(const result::Placed& placed, const std::string& conditions,
     cell.time =
         time.value_or(Time{timing->median_seconds, timing->low_seconds, timing->high_seconds});
   }
-  cell.workspace_bytes = result::number_of(record.memory, "workspace_bytes");
-  cell.state_bytes = result::number_of(record.metrics, "state_bytes");
+  cell.workspace_bytes = number_of(record.memory, "workspace_bytes");
+  cell.state_bytes = number_of(record.metrics, "state_bytes");
   if (result::is_ok(record) && record.crossover) {
     cell.crossover = result::crossover_text(*record.crossover);
   }
@@ -55,62 +54,60 @@ Cell cell_of(const result::Placed& placed, const std::string& conditions,
 }
 
 /// Along an option of the mechanism each value is another model, with a label of its own.
-Accuracy accuracy_of(const result::Selection& selection, const std::string& axis) {
-  const result::Rate& choice = selection.choice();
+Accuracy accuracy_of(const Selection& selection, const std::string& axis) {
+  const Rate& choice = selection.choice();
   Accuracy one;
   one.label = selection.series;
   if (selection.x && choice.cells.front()->options.contains(axis)) {
-    one.label += ", " + axis + "=" + result::human_value(*selection.x);
+    one.label += ", " + axis + "=" + text::human_value(*selection.x);
   }
   one.x = place_of(selection.x);
   one.mean = one.low = one.high = choice.test;
   one.seeds = choice.cells.size();
   for (const result::CellRecord* cell : choice.cells) {
-    const double own =
-        result::number_of(cell->metrics, selection.quality->metric).value_or(choice.test);
+    const double own = number_of(cell->metrics, selection.quality->metric).value_or(choice.test);
     one.low = std::min(one.low, own);
     one.high = std::max(one.high, own);
-    one.state_bytes = result::number_of(cell->metrics, "state_bytes");
+    one.state_bytes = number_of(cell->metrics, "state_bytes");
   }
   return one;
 }
 
 /// A decoding's length is that of its context; the tokens that follow are its steps.
-void tell_of_decoding(Question& question, const result::Panel& panel) {
+void tell_of_decoding(Question& question, const Panel& panel) {
   if (question.axis == "length") question.place = "a context of length";
-  const auto steps = result::value_of(*panel.cells.front().cell, "steps");
+  const auto steps = value_of(*panel.cells.front().cell, "steps");
   const bool shared =
-      std::all_of(panel.cells.begin(), panel.cells.end(), [&](const result::Placed& placed) {
-        return result::value_of(*placed.cell, "steps") == steps;
-      });
+      std::all_of(panel.cells.begin(), panel.cells.end(),
+                  [&](const Placed& placed) { return value_of(*placed.cell, "steps") == steps; });
   if (!shared || !steps || question.axis == "steps") return;
-  question.conditions += (question.conditions.empty() ? "" : ", ") + result::human_value(*steps) +
+  question.conditions += (question.conditions.empty() ? "" : ", ") + text::human_value(*steps) +
                          (*steps == 1 ? " token decoded" : " tokens decoded");
 }
 
-Question question_of(const result::Panel& panel) {
+Question question_of(const Panel& panel) {
   Question question;
   question.task = panel.task_label;
   if (!panel.facet.empty()) question.task += ", " + panel.facet_text();
   question.axis = panel.axis;
   question.conditions = shared_settings(panel);
   if (panel.task == "decode") tell_of_decoding(question, panel);
-  const result::Ranked ranked_time = result::ranked_times(panel);
-  for (const result::Placed& placed : panel.cells) {
+  const Ranked ranked_time = ranked_times(panel);
+  for (const Placed& placed : panel.cells) {
     question.cells.push_back(cell_of(placed, question.conditions, ranked_time));
     const std::string& primary = placed.cell->primary;
     if (question.what.empty()) question.what = primary;
     if (question.what != primary && !primary.empty()) question.what = "time";
   }
-  if (result::has_trainings(panel)) {
-    const result::Quality& quality = result::quality_of(panel);
+  if (has_trainings(panel)) {
+    const Quality& quality = quality_of(panel);
     if (quality.less_is_better) {
       question.measure = {quality.words, quality.words, quality.best, true};
     }
-    for (const result::Selection& selection : result::selections(panel)) {
+    for (const Selection& selection : selections(panel)) {
       question.accuracies.push_back(accuracy_of(selection, panel.axis));
     }
-    question.untrained = result::missing_trainings(panel);
+    question.untrained = missing_trainings(panel);
     // A training's own time is not what it is judged by.
     for (Cell& cell : question.cells) cell.time.reset();
   }
@@ -122,7 +119,7 @@ Question question_of(const result::Panel& panel) {
 Input input_of(const result::Result& result) {
   Input input;
   input.machine = machine_text(result);
-  for (const result::Panel& panel : result::panels(result)) {
+  for (const Panel& panel : panels(result)) {
     input.questions.push_back(question_of(panel));
   }
   return input;

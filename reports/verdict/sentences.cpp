@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_listed = 8;
 
-using result::name_in_sentence;
+using text::name_in_sentence;
 
 std::string listed(const std::vector<std::string>& words, const std::string& last = " and ",
                    const std::string& between = ", ") {
@@ -60,9 +60,9 @@ std::string told(const Fastest& one) {
 /// What the answer rests on besides times.
 std::string reasons(const Fastest& one) {
   std::string text;
-  if (!one.missing.below.empty()) text += ": " + result::missing_words(one.missing.below);
+  if (!one.missing.below.empty()) text += ": " + missing_words(one.missing.below);
   if (one.labels.empty() || one.missing.above.empty()) return text;
-  return text + " (" + result::missing_words(one.missing.above) + ", but slower at less)";
+  return text + " (" + missing_words(one.missing.above) + ", but slower at less)";
 }
 
 /// "window at 256 to 1024; cannot tell between flash and window at 2048; cannot tell at 4096: flash
@@ -89,7 +89,7 @@ std::string fastest_text(const Answer& answer) {
 std::vector<std::string> amounts_text(const std::vector<Amount>& amounts) {
   std::vector<std::string> parts;
   for (const Amount& one : amounts) {
-    parts.push_back(name_in_sentence(one.label) + " " + result::human_bytes(one.bytes));
+    parts.push_back(name_in_sentence(one.label) + " " + text::human_bytes(one.bytes));
   }
   return parts;
 }
@@ -102,7 +102,7 @@ std::string three_digits(double value) {
 
 std::string accuracy_text(const Accuracy& one) {
   std::string text = name_in_sentence(one.label) + " " + three_digits(one.mean);
-  if (one.state_bytes) text += " (" + result::human_bytes(*one.state_bytes) + ")";
+  if (one.state_bytes) text += " (" + text::human_bytes(*one.state_bytes) + ")";
   return text;
 }
 
@@ -114,7 +114,7 @@ void add_accuracy_lines(const Answer& answer, std::vector<Line>& lines) {
   lines.push_back({answer.measure.words + " (state)", shortened(parts)});
   const bool alone = answer.accuracies.size() < 2;
   if (!answer.untrained.empty()) {
-    lines.push_back({best, "cannot tell: " + result::missing_words(answer.untrained)});
+    lines.push_back({best, "cannot tell: " + missing_words(answer.untrained)});
   } else if (answer.most_accurate.size() == 1) {
     lines.push_back({best, name_in_sentence(answer.most_accurate.front())});
   } else if (answer.most_accurate.size() > 1) {
@@ -160,7 +160,7 @@ std::string spoken(const Answer& answer) {
   if (last.labels.size() == 1) {
     text += name_in_sentence(last.labels.front()) + " (" + last.implementation +
             ") has the fastest " + timed + ", " +
-            result::measured_seconds(last.time.median, last.time.low, last.time.high);
+            text::measured_seconds(last.time.median, last.time.low, last.time.high);
   } else {
     text += "the fastest " + timed + " is that of " + listed(names_of(last.labels), " or ") +
             ", which these intervals cannot tell apart";
@@ -188,7 +188,7 @@ const Answer* telling(const std::vector<Answer>& answers) {
 std::string hanging(const std::string& topic, const std::string& text, std::size_t width) {
   const std::string head = "    " + topic + ": ";
   std::string out;
-  for (const std::string& line : result::wrap(head.substr(4) + text, width > 30 ? width - 6 : 24)) {
+  for (const std::string& line : text::wrap(head.substr(4) + text, width > 30 ? width - 6 : 24)) {
     out += (out.empty() ? "    " : "      ") + line + "\n";
   }
   return out;
@@ -197,7 +197,7 @@ std::string hanging(const std::string& topic, const std::string& text, std::size
 }  // namespace
 
 std::string place_text(const std::string& axis, double x) {
-  if (axis == "state_bytes") return result::human_bytes(x);
+  if (axis == "state_bytes") return text::human_bytes(x);
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.10g", x);
   return text.data();
@@ -210,8 +210,7 @@ std::string text_of(const std::vector<Gap>& gaps) {
   for (const Gap& gap : gaps) {
     std::vector<std::string> lengths;
     for (const double length : gap.lengths) lengths.push_back(place_text("length", length));
-    parts.push_back("cannot tell at " + listed(lengths) + ": " +
-                    result::missing_words(gap.missing));
+    parts.push_back("cannot tell at " + listed(lengths) + ": " + missing_words(gap.missing));
   }
   return listed(parts, "; ", "; ");
 }
@@ -353,7 +352,7 @@ std::string text_of(const Verdict& verdict, std::size_t width) {
   for (const Line& line : lines_of(verdict.exceptions)) {
     text += hanging(line.topic, line.text, width).substr(2);
   }
-  for (const std::string& line : result::wrap(verdict.sentence, width > 30 ? width - 2 : 28)) {
+  for (const std::string& line : text::wrap(verdict.sentence, width > 30 ? width - 2 : 28)) {
     text += "  " + line + "\n";
   }
   return text.empty() ? "" : "Verdict\n" + text;

@@ -31,8 +31,8 @@ std::vector<const Cell*> ranked_at(const Question& question, const std::optional
 }
 
 /// Those that have a time, or should.
-std::vector<result::Entrant> entrants_of(const std::vector<Cell>& cells) {
-  std::vector<result::Entrant> entrants;
+std::vector<Entrant> entrants_of(const std::vector<Cell>& cells) {
+  std::vector<Entrant> entrants;
   for (const Cell& cell : cells) {
     if (cell.status == result::Status::ok && !cell.time) continue;
     entrants.push_back({cell.label, cell.x, cell.status,
@@ -45,7 +45,7 @@ std::vector<result::Entrant> entrants_of(const std::vector<Cell>& cells) {
 bool rises(const Question& question) { return question.axis == "length"; }
 
 std::vector<Fastest> rank(const Question& question) {
-  const std::vector<result::Entrant> entrants = entrants_of(question.cells);
+  const std::vector<Entrant> entrants = entrants_of(question.cells);
   std::vector<Fastest> all;
   for (const std::optional<double>& x : places_of(question)) {
     const std::vector<const Cell*> cells = ranked_at(question, x);
@@ -54,14 +54,14 @@ std::vector<Fastest> rank(const Question& question) {
     for (const Cell* cell : cells) times.push_back(*cell->time);
     Fastest fastest;
     fastest.x = x;
-    for (const std::size_t i : measure::least_of(times)) {
+    for (const std::size_t i : least_of(times)) {
       if (fastest.labels.empty()) {
         fastest.time = times[i];
         fastest.implementation = cells[i]->implementation;
       }
       fastest.labels.push_back(cells[i]->label);
     }
-    fastest.missing = result::missing_at(entrants, x, fastest.time.high, rises(question));
+    fastest.missing = missing_at(entrants, x, fastest.time.high, rises(question));
     if (!fastest.missing.below.empty()) fastest.labels.clear();
     all.push_back(fastest);
   }
@@ -72,7 +72,7 @@ std::vector<Fastest> rank(const Question& question) {
 struct Exact {
   std::optional<Time> time;
   std::string implementation;
-  std::vector<result::Missing> missing;  ///< exact attention that may be faster
+  std::vector<Missing> missing;  ///< exact attention that may be faster
 
   void add(const Cell& cell);
 };
@@ -95,10 +95,10 @@ std::map<double, Exact> exact_lines(const Question& question) {
     Exact& exact = lines[*cell.x];
     if (is_ranked(cell)) exact.add(cell);
   }
-  const std::vector<result::Entrant> entrants = entrants_of(cells);
+  const std::vector<Entrant> entrants = entrants_of(cells);
   for (auto& [length, exact] : lines) {
     const double bound = exact.time ? exact.time->high : std::numeric_limits<double>::infinity();
-    exact.missing = result::missing_at(entrants, length, bound, rises(question)).below;
+    exact.missing = missing_at(entrants, length, bound, rises(question)).below;
   }
   return lines;
 }
@@ -108,10 +108,10 @@ struct Beside {
   std::map<double, const Cell*> own;
   std::vector<Gap> gaps;
 
-  void add_gap(double length, const std::vector<result::Missing>& missing);
+  void add_gap(double length, const std::vector<Missing>& missing);
 };
 
-void Beside::add_gap(double length, const std::vector<result::Missing>& missing) {
+void Beside::add_gap(double length, const std::vector<Missing>& missing) {
   if (missing.empty()) return;
   const auto known = std::find_if(gaps.begin(), gaps.end(),
                                   [&](const Gap& gap) { return gap.missing == missing; });
@@ -127,7 +127,7 @@ Beside beside(const std::map<double, Exact>& lines, const Question& question,
     const auto line = lines.find(*cell.x);
     if (line == lines.end()) continue;
     const Exact& exact = line->second;
-    const auto missing = result::missing_at(entrants_of({cell}), cell.x, 0, false).below;
+    const auto missing = missing_at(entrants_of({cell}), cell.x, 0, false).below;
     all.add_gap(*cell.x, missing.empty() ? exact.missing : missing);
     if (is_ranked(cell) && exact.time && exact.missing.empty()) all.own[*cell.x] = &cell;
   }
@@ -258,7 +258,7 @@ Answer answer_to(const Question& question) {
     if (cell.crossover.empty()) continue;
     const std::string place =
         cell.x ? ", " + question.axis + " " + place_text(question.axis, *cell.x) : "";
-    answer.searched.emplace_back(result::name_in_sentence(cell.label) + place, cell.crossover);
+    answer.searched.emplace_back(text::name_in_sentence(cell.label) + place, cell.crossover);
   }
   add_bytes(question, answer);
   add_accuracies(question, answer);
@@ -277,7 +277,7 @@ std::vector<Exception> exceptions_of(const Input& input) {
       if (cell.status == result::Status::ok) continue;
       Exception& one = all.try_emplace(cell.status, Exception{cell.status, 0, {}}).first->second;
       ++one.count;
-      const std::string label = result::name_in_sentence(cell.label) + " (" + question.task + ")";
+      const std::string label = text::name_in_sentence(cell.label) + " (" + question.task + ")";
       if (std::find(one.labels.begin(), one.labels.end(), label) == one.labels.end()) {
         one.labels.push_back(label);
       }

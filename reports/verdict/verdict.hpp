@@ -17,7 +17,7 @@
 namespace attnbench::reports::verdict {
 
 /// Seconds over rounds.
-using Time = measure::Estimate;
+using Time = Estimate;
 
 struct Cell {
   std::string label;           ///< its line in tables and figures
@@ -62,7 +62,7 @@ struct Question {
   std::string conditions;  ///< "B=1, H=4, D=64, causal, scope mix, float32, cpu"
   std::vector<Cell> cells;
   std::vector<Accuracy> accuracies;
-  std::vector<result::Missing> untrained;  ///< what should have an accuracy
+  std::vector<Missing> untrained;  ///< what should have an accuracy
   Measure measure = {};
 };
 
@@ -74,7 +74,7 @@ struct Input {
 /// What is fastest at one place of the axis. Nothing is where something missing may be faster.
 struct Fastest {
   std::optional<double> x;
-  result::MissingAt missing;        ///< what may be faster, and what is slower already before it
+  MissingAt missing;                ///< what may be faster, and what is slower already before it
   std::vector<std::string> labels;  ///< by median; more than one where intervals overlap
   std::string implementation;       ///< of the first
   Time time;                        ///< of the first
@@ -92,7 +92,7 @@ enum class Crossing {
 
 /// Lengths at which a crossover has no time to go by.
 struct Gap {
-  std::vector<result::Missing> missing;
+  std::vector<Missing> missing;
   std::vector<double> lengths;  ///< ascending
 };
 
@@ -129,7 +129,7 @@ struct Answer {
   std::vector<Amount> workspaces;                             ///< ascending
   std::vector<Amount> states;                                 ///< ascending
   std::vector<Accuracy> accuracies;                           ///< best first
-  std::vector<result::Missing> untrained;                     ///< of which one may be better
+  std::vector<Missing> untrained;                             ///< of which one may be better
   Measure measure;
   std::vector<std::string> most_accurate;  ///< more than one where seeds overlap; none of one seed
   bool one_process_each = false;           ///< times that rank nothing

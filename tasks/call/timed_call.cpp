@@ -103,7 +103,7 @@ CheckSection TimedCall::check(std::uint64_t seed) {
   return section;
 }
 
-result::Values TimedCall::metered_forward(MemoryMeter& meter, std::int64_t input_bytes) {
+Values TimedCall::metered_forward(MemoryMeter& meter, std::int64_t input_bytes) {
   const at::NoGradGuard no_grad;
   const std::int64_t before = meter.live_bytes();
   meter.reset_peak();
@@ -115,7 +115,7 @@ result::Values TimedCall::metered_forward(MemoryMeter& meter, std::int64_t input
           {"peak_bytes", peak}};
 }
 
-result::Values TimedCall::metered(MemoryMeter& meter) {
+Values TimedCall::metered(MemoryMeter& meter) {
   std::int64_t input_bytes = 0;
   for (const at::Tensor& leaf : leaves_) input_bytes += bytes_of(leaf);
   if (settings_.pass == Pass::forward) return metered_forward(meter, input_bytes);

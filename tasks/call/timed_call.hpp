@@ -40,7 +40,7 @@ class TimedCall {
   /// gradient_bytes?, workspace_bytes, peak_bytes}. saved: what the graph keeps for the backward
   /// pass beyond inputs and output. gradient: what the backward pass leaves. workspace: the most in
   /// use at once beyond all of those. peak: all tensors of the process at the worst moment.
-  result::Values metered(MemoryMeter& meter);
+  Values metered(MemoryMeter& meter);
 
   const Forecast& forecast() const { return forecast_; }
 
@@ -49,7 +49,7 @@ class TimedCall {
   void clear_gradients();
   void make_fresh();
   MixCase case_of(const InnerMix& inner, std::uint64_t seed) const;
-  result::Values metered_forward(MemoryMeter& meter, std::int64_t input_bytes);
+  Values metered_forward(MemoryMeter& meter, std::int64_t input_bytes);
   /// The checks on the copies of the inputs: the repeated call, then its mixes on sampled rows.
   CheckSection checked_again(std::uint64_t seed, int round, double seconds);
   CheckSection check_mixes(const at::Tensor& timed, std::uint64_t seed, int round, double seconds);

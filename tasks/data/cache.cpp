@@ -12,13 +12,13 @@
 
 #include "tasks/data/cache_format.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 namespace {
 
-using format::BlockHeader;
-using format::FileHeader;
-using format::Trailer;
-using format::view;
+using tasks::data::format::BlockHeader;
+using tasks::data::format::FileHeader;
+using tasks::data::format::Trailer;
+using tasks::data::format::view;
 
 template <class Number>
 Number number_at(const unsigned char* bytes) {
@@ -80,12 +80,12 @@ void Cache::refuse(const std::string& fault) const {
 
 void Cache::read_header() {
   const auto header = number_at<FileHeader>(map_);
-  if (header.magic != format::magic) refuse("is not prepared data");
-  if (header.version != format::version) {
+  if (header.magic != tasks::data::format::magic) refuse("is not prepared data");
+  if (header.version != tasks::data::format::version) {
     refuse("is of format version " + std::to_string(header.version) + ", this program reads " +
-           std::to_string(format::version));
+           std::to_string(tasks::data::format::version));
   }
-  data_position_ = format::rounded_up(sizeof(FileHeader) + header.text_bytes);
+  data_position_ = tasks::data::format::rounded_up(sizeof(FileHeader) + header.text_bytes);
   if (bytes_ < data_position_ + sizeof(Trailer)) refuse("is cut short");
   const unsigned char* text = map_ + sizeof(FileHeader);
   token_bytes_ = header.token_bytes;
@@ -102,16 +102,18 @@ void Cache::read_header() {
 
 void Cache::read_footer() {
   const auto trailer = number_at<Trailer>(map_ + bytes_ - sizeof(Trailer));
-  if (trailer.magic != format::magic) refuse("is cut short or was not prepared to its end");
+  if (trailer.magic != tasks::data::format::magic)
+    refuse("is cut short or was not prepared to its end");
   const std::uint64_t tables = 8 * trailer.blocks + 4 * trailer.rows;
   // Bounds first, so that no sum below can overflow.
   if (trailer.footer_position > bytes_ || trailer.footer_bytes > bytes_ ||
       trailer.blocks > bytes_ || trailer.rows > bytes_ || trailer.facts_bytes > bytes_ ||
       trailer.footer_position < data_position_ ||
-      trailer.footer_position % format::alignment != 0 ||
+      trailer.footer_position % tasks::data::format::alignment != 0 ||
       trailer.footer_position + trailer.footer_bytes + sizeof(Trailer) != bytes_ ||
-      format::rounded_up(tables + trailer.facts_bytes) != trailer.footer_bytes ||
-      trailer.blocks != (trailer.rows + format::rows_per_block - 1) / format::rows_per_block) {
+      tasks::data::format::rounded_up(tables + trailer.facts_bytes) != trailer.footer_bytes ||
+      trailer.blocks != (trailer.rows + tasks::data::format::rows_per_block - 1) /
+                            tasks::data::format::rows_per_block) {
     refuse("has a damaged end");
   }
   const unsigned char* footer = map_ + trailer.footer_position;
@@ -140,7 +142,7 @@ void Cache::read_footer() {
 
 struct Cache::Place {
   const unsigned char* payload;
-  format::PayloadLayout layout;
+  tasks::data::format::PayloadLayout layout;
   std::uint64_t in_block;
   std::uint64_t begin, end;  ///< of its tokens, in tokens of the block
 };
@@ -150,30 +152,33 @@ Cache::Place Cache::place(std::uint64_t row, int tower) const {
     throw std::out_of_range("row " + std::to_string(row) + ", tower " + std::to_string(tower) +
                             " of " + file_.string());
   }
-  const std::uint64_t block = row / format::rows_per_block;
+  const std::uint64_t block = row / tasks::data::format::rows_per_block;
   if (!checked_[block].load(std::memory_order_acquire)) check_block(block);
   const unsigned char* header = map_ + blocks_[block];
   const auto towers = static_cast<std::uint64_t>(description_.towers);
-  const std::uint64_t in_block = row % format::rows_per_block;
+  const std::uint64_t in_block = row % tasks::data::format::rows_per_block;
   const unsigned char* payload = header + sizeof(BlockHeader);
   const unsigned char* offset =
       payload + 4 * (in_block * towers + static_cast<std::uint64_t>(tower));
-  return {payload, format::PayloadLayout(number_at<BlockHeader>(header).rows, towers), in_block,
-          number_at<std::uint32_t>(offset), number_at<std::uint32_t>(offset + 4)};
+  return {payload, tasks::data::format::PayloadLayout(number_at<BlockHeader>(header).rows, towers),
+          in_block, number_at<std::uint32_t>(offset), number_at<std::uint32_t>(offset + 4)};
 }
 
 void Cache::check_block(std::uint64_t block) const {
   const std::uint64_t position = blocks_[block];
-  const std::uint64_t first = block * format::rows_per_block;
-  const std::uint64_t rows = std::min<std::uint64_t>(format::rows_per_block, rows_ - first);
+  const std::uint64_t first = block * tasks::data::format::rows_per_block;
+  const std::uint64_t rows =
+      std::min<std::uint64_t>(tasks::data::format::rows_per_block, rows_ - first);
   bool sound = position >= data_position_ && position < bytes_ &&
-               position % format::alignment == 0 && bytes_ - position >= sizeof(BlockHeader);
+               position % tasks::data::format::alignment == 0 &&
+               bytes_ - position >= sizeof(BlockHeader);
   if (sound) {
     const auto header = number_at<BlockHeader>(map_ + position);
     const unsigned char* payload = map_ + position + sizeof(BlockHeader);
-    const format::PayloadLayout layout(rows, static_cast<std::uint64_t>(description_.towers));
-    sound = header.mark == format::block_mark && header.first_row == first && header.rows == rows &&
-            header.payload_bytes >= layout.tokens &&
+    const tasks::data::format::PayloadLayout layout(
+        rows, static_cast<std::uint64_t>(description_.towers));
+    sound = header.mark == tasks::data::format::block_mark && header.first_row == first &&
+            header.rows == rows && header.payload_bytes >= layout.tokens &&
             header.payload_bytes <= bytes_ - position - sizeof(BlockHeader) &&
             hash_of(view(payload, header.payload_bytes)) == header.payload_hash;
     // The hash holds what was written; what was written holds the offsets.
@@ -215,4 +220,4 @@ std::size_t Cache::copy(std::uint64_t row, int tower, std::span<std::int64_t> ou
   return count;
 }
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

@@ -14,7 +14,7 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 /// What a record says of one split.
 struct SplitFacts {
@@ -95,4 +95,4 @@ class Cache {
   mutable std::vector<std::atomic<bool>> checked_;
 };
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace attnbench::tasks::prepared::format {
+namespace attnbench::tasks::data::format {
 
 static_assert(std::endian::native == std::endian::little, "caches are little-endian");
 
@@ -81,4 +81,4 @@ struct PayloadLayout {
         tokens(rounded_up(splits + rows, 8)) {}
 };
 
-}  // namespace attnbench::tasks::prepared::format
+}  // namespace attnbench::tasks::data::format

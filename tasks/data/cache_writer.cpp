@@ -8,13 +8,13 @@
 
 #include "tasks/data/cache_format.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 namespace {
 
-using format::BlockHeader;
-using format::FileHeader;
-using format::Trailer;
-using format::view;
+using tasks::data::format::BlockHeader;
+using tasks::data::format::FileHeader;
+using tasks::data::format::Trailer;
+using tasks::data::format::view;
 
 template <class Value>
 void append(Bytes& bytes, const Value& value) {
@@ -40,13 +40,13 @@ std::uint64_t token_bytes_of(const Description& description) {
 
 Bytes header_of(const Description& description) {
   const std::string text = text_of(description);
-  FileHeader header{format::magic, format::version, static_cast<std::uint32_t>(text.size()), 0,
-                    token_bytes_of(description)};
+  FileHeader header{tasks::data::format::magic, tasks::data::format::version,
+                    static_cast<std::uint32_t>(text.size()), 0, token_bytes_of(description)};
   header.text_hash = hash_of(text)[0];
   Bytes bytes;
   append(bytes, header);
   append_text(bytes, text);
-  bytes.resize(format::rounded_up(bytes.size()));
+  bytes.resize(tasks::data::format::rounded_up(bytes.size()));
   return bytes;
 }
 
@@ -74,16 +74,16 @@ Bytes BlockEncoder::bytes() const {
   for (const std::int32_t label : labels_) append(block, label);
   for (const std::uint32_t order : orders_) append(block, order);
   block.insert(block.end(), splits_.begin(), splits_.end());
-  block.resize(format::rounded_up(block.size(), 8));
+  block.resize(tasks::data::format::rounded_up(block.size(), 8));
   block.insert(block.end(), tokens_.begin(), tokens_.end());
   BlockHeader header{};
-  header.mark = format::block_mark;
+  header.mark = tasks::data::format::block_mark;
   header.first_row = first_row_;
   header.rows = labels_.size();
   header.payload_bytes = block.size() - sizeof(BlockHeader);
   header.payload_hash = hash_of(view(block.data() + sizeof(BlockHeader), header.payload_bytes));
   std::memcpy(block.data(), &header, sizeof(header));
-  block.resize(format::rounded_up(block.size()));
+  block.resize(tasks::data::format::rounded_up(block.size()));
   return block;
 }
 
@@ -113,7 +113,7 @@ void CacheIndex::add_block(const Bytes& block, std::uint64_t position) {
   BlockHeader header;
   std::memcpy(&header, block.data(), sizeof(header));
   const auto towers = static_cast<std::uint64_t>(description_.towers);
-  const format::PayloadLayout layout(header.rows, towers);
+  const tasks::data::format::PayloadLayout layout(header.rows, towers);
   const std::uint64_t width = token_bytes_of(description_);
   for (std::uint64_t row = 0; row < header.rows; ++row) {
     const std::uint32_t label = number(layout.labels + 4 * row);
@@ -166,7 +166,7 @@ Bytes CacheIndex::footer(std::uint64_t position) {
   all.content_hash = content.text();
   const std::string text = text_of(all);
   append_text(bytes, text);
-  bytes.resize(format::rounded_up(bytes.size()));
+  bytes.resize(tasks::data::format::rounded_up(bytes.size()));
   Trailer trailer{};
   trailer.footer_position = position;
   trailer.footer_bytes = bytes.size();
@@ -174,9 +174,9 @@ Bytes CacheIndex::footer(std::uint64_t position) {
   trailer.facts_bytes = text.size();
   trailer.rows = facts_[0].rows + facts_[1].rows + facts_[2].rows;
   trailer.blocks = positions_.size();
-  trailer.magic = format::magic;
+  trailer.magic = tasks::data::format::magic;
   append(bytes, trailer);
   return bytes;
 }
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

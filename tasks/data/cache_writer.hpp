@@ -8,7 +8,7 @@
 
 #include "tasks/data/cache.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 using Bytes = std::vector<unsigned char>;
 
@@ -63,4 +63,4 @@ class CacheIndex {
   std::vector<std::uint64_t> positions_;
 };
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

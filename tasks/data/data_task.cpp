@@ -4,16 +4,14 @@
 
 #include "core/option_json.hpp"
 
-namespace attnbench::tasks {
+namespace attnbench::tasks::data {
 
 namespace lm {
-std::vector<prepared::DataTask> all_data_tasks();
+std::vector<DataTask> all_data_tasks();
 }
 namespace lra {
-std::vector<prepared::DataTask> all_data_tasks();
+std::vector<DataTask> all_data_tasks();
 }
-
-namespace prepared {
 
 const Option* DataTask::setting(const std::string& option) const {
   const auto found = std::find_if(settings.begin(), settings.end(),
@@ -72,5 +70,4 @@ void expect_from(const DataTask& task, const std::string& source,
                    task.wants_from(source) + ": " + task.how_to_get);
 }
 
-}  // namespace prepared
-}  // namespace attnbench::tasks
+}  // namespace attnbench::tasks::data

@@ -11,7 +11,7 @@
 #include "core/option.hpp"
 #include "tasks/data/wanted.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 struct DataTask {
   std::string name;   ///< "lra.listops"
@@ -61,4 +61,4 @@ Wanted wanted_of(const DataTask& task, const Options& settings);
 void expect_from(const DataTask& task, const std::string& source,
                  const std::filesystem::path& from);
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

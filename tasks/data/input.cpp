@@ -16,7 +16,7 @@
 
 #include "core/text/printable.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -183,7 +183,7 @@ class Input::FolderFiles final : public Input::Files {
   }
 
   [[noreturn]] void refuse(const std::string& member, const std::string& what) const {
-    throw UsageError(folder_.string() + ", member " + result::quotable(member) + ": " + what);
+    throw UsageError(folder_.string() + ", member " + text::quotable(member) + ": " + what);
   }
 
   /// Throws where the link leads to something that is not in the folder.
@@ -277,7 +277,7 @@ class Input::ArchiveFiles final : public Input::Files {
     if (pending_) std::rethrow_exception(std::exchange(pending_, nullptr));
     const char* reason = ::archive_error_string(archive_.get());
     return UsageError(path_.string() + ": is truncated, damaged or no archive (" +
-                      result::quotable(reason == nullptr ? "no reason given" : reason) +
+                      text::quotable(reason == nullptr ? "no reason given" : reason) +
                       "): get it again, or copy it again");
   }
 
@@ -297,7 +297,7 @@ class Input::ArchiveFiles final : public Input::Files {
   }
   [[noreturn]] void refuse(const std::string& what) const {
     throw UsageError(
-        path_.string() + ", member " + result::quotable(name) + ": " + what +
+        path_.string() + ", member " + text::quotable(name) + ": " + what +
         "; an archive of data holds files and folders alone: is it the published one?");
   }
 
@@ -387,7 +387,7 @@ std::string Input::read_all(std::size_t most) {
 }
 
 std::string Input::at(const std::string& fault) const {
-  return from_.string() + ", member " + result::quotable(name()) + ": " + fault;
+  return from_.string() + ", member " + text::quotable(name()) + ": " + fault;
 }
 
 void TextCheck::add(std::string_view bytes) {
@@ -458,10 +458,10 @@ void refuse_content(const fs::path& from, const std::string& wanted,
   std::string text = from.string() + ": " + wanted;
   text += names_found.empty() ? "; it holds no files" : "; it holds ";
   for (std::size_t i = 0; i < std::min<std::size_t>(names_found.size(), 3); ++i) {
-    text += (i > 0 ? ", " : "") + result::quotable(names_found[i], 80);
+    text += (i > 0 ? ", " : "") + text::quotable(names_found[i], 80);
   }
   if (names_found.size() > 3) text += ", ...";
   throw UsageError(text);
 }
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

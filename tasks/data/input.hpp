@@ -10,7 +10,7 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 /// What a link in a folder is taken for. followed: what it leads to; one to a folder that it stands
 /// in is refused. inside: one to a file of the folder is passed over, since that file is read
@@ -103,4 +103,4 @@ std::vector<std::string_view> components(std::string_view name);
 [[noreturn]] void refuse_content(const std::filesystem::path& from, const std::string& wanted,
                                  const std::vector<std::string>& names_found);
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

@@ -11,9 +11,9 @@
 
 #include "tasks/data/cache_format.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
-using format::BlockHeader;
+using tasks::data::format::BlockHeader;
 
 PartFile::PartFile(const std::filesystem::path& file) : path_(file) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -39,7 +39,8 @@ std::uint64_t PartFile::resume(const Bytes& header, std::uint64_t rows, std::uin
   if (read(0, found) && found == header) {
     position_ = header.size();
     Bytes block;
-    while (blocks * format::rows_per_block < rows && read_block(blocks, rows, towers, block)) {
+    while (blocks * tasks::data::format::rows_per_block < rows &&
+           read_block(blocks, rows, towers, block)) {
       index.add_block(block, position_);
       position_ += block.size();
       ++blocks;
@@ -97,18 +98,19 @@ bool PartFile::read_block(std::uint64_t number, std::uint64_t rows, std::uint64_
   if (size_ < position_ + sizeof(BlockHeader) || !read(position_, first)) return false;
   BlockHeader header;
   std::memcpy(&header, first.data(), sizeof(header));
-  const std::uint64_t first_row = number * format::rows_per_block;
-  const std::uint64_t expected = std::min<std::uint64_t>(format::rows_per_block, rows - first_row);
+  const std::uint64_t first_row = number * tasks::data::format::rows_per_block;
+  const std::uint64_t expected =
+      std::min<std::uint64_t>(tasks::data::format::rows_per_block, rows - first_row);
   const std::uint64_t rest = size_ - position_ - sizeof(BlockHeader);
-  if (header.mark != format::block_mark || header.first_row != first_row ||
+  if (header.mark != tasks::data::format::block_mark || header.first_row != first_row ||
       header.rows != expected || header.payload_bytes > rest ||
-      header.payload_bytes < format::PayloadLayout(expected, towers).tokens) {
+      header.payload_bytes < tasks::data::format::PayloadLayout(expected, towers).tokens) {
     return false;
   }
-  block.resize(format::rounded_up(sizeof(BlockHeader) + header.payload_bytes));
+  block.resize(tasks::data::format::rounded_up(sizeof(BlockHeader) + header.payload_bytes));
   return read(position_, block) &&
-         hash_of(format::view(block.data() + sizeof(BlockHeader), header.payload_bytes)) ==
-             header.payload_hash;
+         hash_of(tasks::data::format::view(block.data() + sizeof(BlockHeader),
+                                           header.payload_bytes)) == header.payload_hash;
 }
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

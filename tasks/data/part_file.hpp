@@ -8,7 +8,7 @@
 
 #include "tasks/data/cache_writer.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 /// All members throw UsageError "FILE: …" where the file system refuses.
 class PartFile {
@@ -46,4 +46,4 @@ class PartFile {
   std::uint64_t position_ = 0;
 };
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

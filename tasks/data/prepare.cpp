@@ -13,7 +13,7 @@
 #include "tasks/data/part_file.hpp"
 #include "tasks/data/wanted.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,9 +70,9 @@ class BlockMakers {
           if (stop_ || fault_ || started_ >= last_) return;
           block = started_++;
         }
-        const std::uint64_t begin = block * format::rows_per_block;
+        const std::uint64_t begin = block * tasks::data::format::rows_per_block;
         const std::uint64_t end =
-            std::min<std::uint64_t>(begin + format::rows_per_block, source_.rows());
+            std::min<std::uint64_t>(begin + tasks::data::format::rows_per_block, source_.rows());
         BlockEncoder encoder(source_.description(), begin);
         for (std::uint64_t number = begin; number < end && !stop_; ++number) {
           source_.make(number, row);
@@ -105,7 +105,7 @@ class BlockMakers {
 
 void make_blocks(RowSource& source, std::uint64_t first, std::uint64_t blocks,
                  const PrepareOptions& options, PartFile& part, CacheIndex& index) {
-  const std::uint64_t there = std::min(first * format::rows_per_block, source.rows());
+  const std::uint64_t there = std::min(first * tasks::data::format::rows_per_block, source.rows());
   Ticker ticker(options.progress, Progress::Stage::making, source.rows(), there);
   const auto keep = [&](const Bytes& block) {
     index.add_block(block, part.position());
@@ -120,10 +120,11 @@ void make_blocks(RowSource& source, std::uint64_t first, std::uint64_t blocks,
   } else {
     Row row;
     for (std::uint64_t block = first; block < blocks; ++block) {
-      const std::uint64_t begin = block * format::rows_per_block;
+      const std::uint64_t begin = block * tasks::data::format::rows_per_block;
       BlockEncoder encoder(source.description(), begin);
       for (std::uint64_t number = begin;
-           number < std::min<std::uint64_t>(begin + format::rows_per_block, source.rows());
+           number <
+           std::min<std::uint64_t>(begin + tasks::data::format::rows_per_block, source.rows());
            ++number) {
         source.make(number, row);
         encoder.add(row);
@@ -160,8 +161,8 @@ void expect_room(const RowSource& source, const fs::path& folder, std::uint64_t 
       options.free_bytes ? options.free_bytes(folder) : fs::space(folder).available;
   if (needed <= room) return;
   throw UsageError(folder.string() +
-                   ": no space left: " + result::human_bytes(static_cast<double>(needed)) +
-                   " are needed, " + result::human_bytes(static_cast<double>(room)) +
+                   ": no space left: " + text::human_bytes(static_cast<double>(needed)) +
+                   " are needed, " + text::human_bytes(static_cast<double>(room)) +
                    " are free: make room or choose another place");
 }
 
@@ -199,12 +200,12 @@ PrepareResult prepare(RowSource& source, const fs::path& file, const PrepareOpti
     PartFile part(part_file);
     try {
       CacheIndex index(source.description());
-      const std::uint64_t blocks =
-          (source.rows() + format::rows_per_block - 1) / format::rows_per_block;
+      const std::uint64_t blocks = (source.rows() + tasks::data::format::rows_per_block - 1) /
+                                   tasks::data::format::rows_per_block;
       const std::uint64_t there =
           part.resume(header_of(source.description()), source.rows(),
                       static_cast<std::uint64_t>(source.description().towers), index);
-      result.resumed_rows = std::min(there * format::rows_per_block, source.rows());
+      result.resumed_rows = std::min(there * tasks::data::format::rows_per_block, source.rows());
       make_blocks(source, there, blocks, options, part, index);
       part.write(index.footer(part.position()));
       part.rename_to(whole);
@@ -224,4 +225,4 @@ PrepareResult prepare(RowSource& source, const fs::path& file, const PrepareOpti
   return result;
 }
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

@@ -8,7 +8,7 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 struct PrepareOptions {
   int threads = 1;        ///< that make rows, at least 1; more than one only where any_order()
@@ -36,4 +36,4 @@ struct PrepareResult {
 PrepareResult prepare(RowSource& source, const std::filesystem::path& file,
                       const PrepareOptions& options = {});
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

@@ -9,7 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 const char* to_string(Split split) {
   return split == Split::train ? "train" : split == Split::validation ? "validation" : "test";
@@ -164,7 +164,7 @@ std::string hash_of_files(std::vector<std::pair<std::string, std::string>> names
   std::sort(names_and_hashes.begin(), names_and_hashes.end());
   std::string text;
   for (const auto& [name, hash] : names_and_hashes) text += name + ' ' + hash + '\n';
-  return result::hash_text(text);
+  return hash_text(text);
 }
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

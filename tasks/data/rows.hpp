@@ -16,7 +16,7 @@
 #include "core/errors.hpp"
 #include "core/json_object.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 using Json = nlohmann::json;
 
@@ -157,4 +157,4 @@ std::array<std::uint64_t, 2> hash_of(std::string_view bytes);
 /// The hash of several named contents, whatever their order: of "NAME HASH\n" by ascending name.
 std::string hash_of_files(std::vector<std::pair<std::string, std::string>> names_and_hashes);
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

@@ -7,7 +7,7 @@
 #include "core/text/printable.hpp"
 #include "tasks/data/data_task.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 namespace {
 
 std::string as_option(const Json& value) {
@@ -57,7 +57,7 @@ std::string difference(const Cache& cache, const Wanted& wanted) {
 void expect(const Cache& cache, const Wanted& wanted) {
   const std::string fault = difference(cache, wanted);
   if (fault.empty()) return;
-  throw MissingData(cache.file().string() + ": " + result::quotable(fault, 400) +
+  throw MissingData(cache.file().string() + ": " + text::quotable(fault, 400) +
                     "; prepare what is wanted with `" + prepare_command(wanted, "DIR") + "`");
 }
 
@@ -94,7 +94,7 @@ void expect_length(const Cache& cache, std::uint64_t length, bool truncate) {
 }
 
 std::string cache_name(const Description& description) {
-  return description.task + "-" + result::hash_text(description.settings.dump()).substr(0, 8) +
+  return description.task + "-" + hash_text(description.settings.dump()).substr(0, 8) +
          cache_suffix;
 }
 
@@ -148,8 +148,8 @@ std::shared_ptr<const Cache> find_cache(const std::filesystem::path& folder, con
     }
   }
   throw MissingData(folder.string() + ": no prepared data of " + wanted.task + " as wanted" +
-                    result::quotable(instead, 600) + "; prepare them with `" +
+                    text::quotable(instead, 600) + "; prepare them with `" +
                     prepare_command(wanted, folder.string()) + "`");
 }
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

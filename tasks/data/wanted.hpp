@@ -11,7 +11,7 @@
 
 #include "tasks/data/cache.hpp"
 
-namespace attnbench::tasks::prepared {
+namespace attnbench::tasks::data {
 
 /// What a task wants of prepared data.
 struct Wanted {
@@ -72,4 +72,4 @@ std::filesystem::path data_folder();
 /// `folder` is empty, not given), with what is there instead and the command that prepares it.
 std::shared_ptr<const Cache> find_cache(const std::filesystem::path& folder, const Wanted& wanted);
 
-}  // namespace attnbench::tasks::prepared
+}  // namespace attnbench::tasks::data

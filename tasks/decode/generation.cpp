@@ -85,7 +85,7 @@ std::vector<at::Tensor> Generation::all_steps() {
   return outputs;
 }
 
-result::Values Generation::metered_step(MemoryMeter& meter) {
+Values Generation::metered_step(MemoryMeter& meter) {
   after_context_->reset();
   std::int64_t input_bytes = 0;
   for (const auto& [role, tensor] : steps_.front().tensors) {

@@ -59,7 +59,7 @@ class Generation {
   /// The outputs of all steps from the context.
   std::vector<at::Tensor> all_steps();
   /// The memory of one step: {input_bytes, output_bytes, workspace_bytes, peak_bytes}.
-  result::Values metered_step(MemoryMeter& meter);
+  Values metered_step(MemoryMeter& meter);
 
   /// Allocates copies of the inputs, if they fit; see FreshInputs.
   void make_fresh(std::uint64_t seed);

@@ -208,7 +208,7 @@ class ModelDecodeWork final : public Work {
     return {wide.data_ptr<double>(), wide.data_ptr<double>() + wide.numel()};
   }
 
-  result::Values metered_step(MemoryMeter& meter) {
+  Values metered_step(MemoryMeter& meter) {
     after_context_->reset();
     const std::int64_t before = meter.live_bytes();
     meter.reset_peak();

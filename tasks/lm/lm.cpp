@@ -15,13 +15,13 @@ namespace {
 
 /// The only text of `folder` that is wanted. Throws MissingData, and UsageError where it may be one
 /// of several.
-std::shared_ptr<const prepared::Cache> the_text(const prepared::Wanted& wanted) {
-  const std::filesystem::path folder = prepared::data_folder();
-  std::shared_ptr<const prepared::Cache> found = prepared::find_cache(folder, wanted);
-  for (const prepared::PreparedFile& file : prepared::caches_in(folder)) {
+std::shared_ptr<const tasks::data::Cache> the_text(const tasks::data::Wanted& wanted) {
+  const std::filesystem::path folder = tasks::data::data_folder();
+  std::shared_ptr<const tasks::data::Cache> found = tasks::data::find_cache(folder, wanted);
+  for (const tasks::data::PreparedFile& file : tasks::data::caches_in(folder)) {
     if (!file.cache || !difference(*file.cache, wanted).empty()) continue;
     if (file.cache->content_hash() == found->content_hash()) continue;
-    const auto name = [](const prepared::Cache& cache) {
+    const auto name = [](const tasks::data::Cache& cache) {
       return cache.description().settings.value("text", "");
     };
     throw UsageError(folder.string() + ": several texts are prepared, among them " + name(*found) +
@@ -91,7 +91,7 @@ std::vector<Option> LmTask::settings() const {
 }
 
 std::vector<Option> LmTask::data_settings() const {
-  std::vector<Option> settings = prepared::find_data_task("lm")->settings;
+  std::vector<Option> settings = tasks::data::find_data_task("lm")->settings;
   append(settings,
          {Option::integer("vocabulary", 256, "ids of tokens: the bytes", 256, 256),
           integer_setting("length", 256, "tokens T of a training sequence"),
@@ -114,8 +114,8 @@ std::unique_ptr<training::DataSet> LmTask::data_set(const Options& settings,
   cutting.validation_bytes = settings.integer("validation_bytes");
   cutting.test_bytes = settings.integer("test_bytes");
   cutting.seed = training::data_seed(settings, run_seed);
-  return std::make_unique<Sequences>(the_text(wanted_of(*prepared::find_data_task("lm"), settings)),
-                                     cutting);
+  return std::make_unique<Sequences>(
+      the_text(wanted_of(*tasks::data::find_data_task("lm"), settings)), cutting);
 }
 
 void LmTask::fit(const Options& settings, training::ModelOptions& model) const {
@@ -140,7 +140,8 @@ void LmTask::add_facts(const Cell&, const Forecast&, const training::DataSet& da
                        const training::StateBytes&, result::Training& record) const {
   const auto& sequences = dynamic_cast<const Sequences&>(data);
   record.data = sequences.facts();
-  for (const Level& level : counted_levels(sequences.text(), sequences.cutting().test_bytes)) {
+  for (const tasks::data::lm::Level& level :
+       tasks::data::lm::counted_levels(sequences.text(), sequences.cutting().test_bytes)) {
     record.levels.push_back({level.context, level.bits_per_byte});
   }
 }

@@ -14,10 +14,10 @@ namespace {
 
 using training::Split;
 
-prepared::Split prepared_split(Split split) {
-  return split == Split::train        ? prepared::Split::train
-         : split == Split::validation ? prepared::Split::validation
-                                      : prepared::Split::test;
+tasks::data::Split prepared_split(Split split) {
+  return split == Split::train        ? tasks::data::Split::train
+         : split == Split::validation ? tasks::data::Split::validation
+                                      : tasks::data::Split::test;
 }
 
 /// "1.5x".
@@ -28,7 +28,7 @@ std::string segment_name(double multiple) {
 }
 
 [[noreturn]] void refuse_segments(const std::string& text, const std::string& fault) {
-  throw UsageError("segments is " + result::quotable(text, 80) + ": " + fault +
+  throw UsageError("segments is " + text::quotable(text, 80) + ": " + fault +
                    "; expected ascending multiples of the training length that begin with 1, such "
                    "as \"1, 1.5, 2, 4\"");
 }
@@ -44,7 +44,7 @@ std::vector<double> segments_from(const std::string& text) {
     const double multiple = std::strtod(word.c_str(), &end);
     while (*end == ' ') ++end;
     if (end == word.c_str() || *end != '\0' || !(multiple >= 1) || multiple > most) {
-      refuse_segments(text, result::quotable(word, 40) + " is not a number from 1 to 1024");
+      refuse_segments(text, text::quotable(word, 40) + " is not a number from 1 to 1024");
     }
     if (!multiples.empty() && multiple <= multiples.back()) {
       refuse_segments(text, "they do not ascend");
@@ -61,7 +61,7 @@ struct Sequences::Place {
   std::int64_t scored_from = 0;
 };
 
-Sequences::Sequences(std::shared_ptr<const prepared::Cache> cache, const Cutting& cutting)
+Sequences::Sequences(std::shared_ptr<const tasks::data::Cache> cache, const Cutting& cutting)
     : text_(std::move(cache)), cutting_(cutting) {
   for (const Split split : training::all_splits) {
     for (const std::int64_t length : lengths(split)) {
@@ -148,9 +148,9 @@ training::Batch Sequences::batch(Split split, std::size_t segment,
   return batch;
 }
 
-prepared::Json Sequences::facts() const {
-  const prepared::Description& description = text_.cache().description();
-  auto splits = prepared::Json::object();
+data::Json Sequences::facts() const {
+  const tasks::data::Description& description = text_.cache().description();
+  auto splits = data::Json::object();
   for (const Split split : training::all_splits) {
     splits[to_string(split)] = {{"bytes", bytes(split)},
                                 {"bytes_prepared", text_.bytes(prepared_split(split))}};

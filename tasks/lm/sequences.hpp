@@ -33,7 +33,7 @@ std::vector<double> segments_from(const std::string& text);
 class Sequences final : public training::DataSet {
  public:
   /// Throws UsageError where a split is shorter than a sequence of one of its segments.
-  Sequences(std::shared_ptr<const prepared::Cache> cache, const Cutting& cutting);
+  Sequences(std::shared_ptr<const tasks::data::Cache> cache, const Cutting& cutting);
 
   std::vector<training::SegmentSize> segments(training::Split split) const override;
   std::string content_hash() const override { return text_.cache().content_hash(); }
@@ -42,11 +42,11 @@ class Sequences final : public training::DataSet {
   training::Batch batch(training::Split split, std::size_t segment,
                         const std::vector<std::int64_t>& examples) const override;
 
-  const Text& text() const { return text_; }
+  const tasks::data::lm::Text& text() const { return text_; }
   const Cutting& cutting() const { return cutting_; }
   /// What a record says of the data: source, hashes, settings, and of each split its bytes and how
   /// many of them are used.
-  prepared::Json facts() const;
+  data::Json facts() const;
 
  private:
   struct Place;
@@ -55,7 +55,7 @@ class Sequences final : public training::DataSet {
   /// Bytes of the split that are used.
   std::int64_t bytes(training::Split split) const;
 
-  Text text_;
+  tasks::data::lm::Text text_;
   Cutting cutting_;
 };
 

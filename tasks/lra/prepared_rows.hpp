@@ -11,7 +11,7 @@
 
 namespace attnbench::tasks::lra {
 
-using namespace prepared;
+using namespace data;
 
 /// How rows become sequences of one length.
 struct Reading {

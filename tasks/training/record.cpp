@@ -129,7 +129,7 @@ result::WeightSelection selection_of(const Trainer& trainer, Measure measure, co
 double bits_of(double loss) { return loss / std::log(2.0); }
 
 /// The metrics of a model of bytes; test scores are those at the length of training.
-void add_loss_metrics(result::Values& metrics, const OnTest& test, double validation_loss,
+void add_loss_metrics(Values& metrics, const OnTest& test, double validation_loss,
                       double train_loss) {
   metrics["bits_per_byte"] = bits_of(test.loss);
   metrics["perplexity"] = std::exp(test.loss);

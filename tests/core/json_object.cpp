@@ -22,7 +22,7 @@ ATTNBENCH_JSON_CODEC(Strict) {
 struct Keeping {
   std::map<std::string, std::vector<Strict>> parts;
   double always = 0;
-  result::Values further;
+  Values further;
 };
 ATTNBENCH_JSON_CODEC(Keeping) {
   JSON_MAYBE(parts);

@@ -6,7 +6,6 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
-using result::Manifest;
 using test::read_file;
 using test::write_file;
 namespace fs = std::filesystem;
@@ -22,7 +21,7 @@ void put(const fs::path& folder, const std::vector<std::string>& files, const st
     write_file(staging / file, text);
   }
   Manifest manifest(folder, writer);
-  result::publish(staging.path(), folder, manifest, "index.html");
+  publish(staging.path(), folder, manifest, "index.html");
 }
 
 }  // namespace
@@ -73,7 +72,7 @@ TEST_CASE("a manifest that is damaged or leads out of the folder makes nothing o
   for (const std::string& text :
        {std::string("{ damaged"), std::string("[]"), std::string("{\"files\": {\"report\": 3}}"),
         std::string(100000, '['),
-        "{\"files\": {\"report\": {\"../outside\": [\"" + result::hash_text("text") + "\"]}}}"}) {
+        "{\"files\": {\"report\": {\"../outside\": [\"" + hash_text("text") + "\"]}}}"}) {
     write_file(inner / Manifest::file_name, text);
     CHECK(Manifest(inner, "report").foreign({"index.html"}).size() == 1);
     put(inner, {"other"}, "two");
@@ -85,8 +84,8 @@ TEST_CASE("whoever is interrupted between two files finds both kinds to be ours"
   const test::TemporaryFolder folder;
   put(folder.path(), {"a", "b"}, "one");
   Manifest manifest(folder.path(), "report");
-  manifest.announce("a", result::hash_text("two"));
-  manifest.announce("b", result::hash_text("two"));
+  manifest.announce("a", hash_text("two"));
+  manifest.announce("b", hash_text("two"));
   manifest.save();
   write_file(folder / "a", "two");
   CHECK(Manifest(folder.path(), "report").foreign({"a", "b"}).empty());

@@ -14,7 +14,6 @@
 
 using namespace attnbench;
 using Catch::Contains;
-using result::OutputFile;
 using test::read_file;
 using test::write_file;
 namespace fs = std::filesystem;
@@ -123,7 +122,7 @@ TEST_CASE("files of folders follow links, and never replace a pipe", "[output_fi
   const int reader = open((folder / "pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   for (const char* name : {"link", "pipe", "plain"}) {
     write_file(folder / "fresh", "new");
-    result::move_over(folder / "fresh", folder / name);
+    move_over(folder / "fresh", folder / name);
     CHECK_FALSE(fs::exists(folder / "fresh"));
   }
   close(reader);

@@ -7,12 +7,11 @@
 using namespace attnbench;
 using Catch::Matchers::Contains;
 using nlohmann::json;
-using run::PluginName;
 
 namespace {
 
-run::Cell some_cell() {
-  run::Cell cell;
+attnbench::Cell some_cell() {
+  attnbench::Cell cell;
   cell.id = "abc";
   cell.label = "latte, scan";
   cell.task = cell.task_label = "kernel";
@@ -32,7 +31,7 @@ protocol::Run some_run() {
   request.limits = {60, 1 << 20, 0};
   request.measure.max_seconds = 1.0;
   request.log = "a.log";
-  request.process_rank = run::ProcessRank{1, 2, "node1", 29500};
+  request.process_rank = ProcessRank{1, 2, "node1", 29500};
   return request;
 }
 
@@ -152,7 +151,7 @@ TEST_CASE("a catalogue comes out as it went in, and names what it lacks", "[cata
       "implementations": [{"name": "scan", "title": "", "differentiable": true,
                            "growth": {"from_length": 512, "time_in_length": 1.0}}],
       "aliases": [{"name": "a", "implementation": "scan", "options": {"k": 4}, "title": ""}]}]})");
-  const auto catalogue = sent.get<suite::Catalogue>();
+  const auto catalogue = sent.get<Catalogue>();
   CHECK(json(catalogue).dump() == sent.dump());
   CHECK(catalogue.names() == std::vector<std::string>{"m", "a"});
   REQUIRE(catalogue.find("a"));
@@ -162,11 +161,11 @@ TEST_CASE("a catalogue comes out as it went in, and names what it lacks", "[cata
   CHECK_FALSE(catalogue.find("b"));
   json odd = sent;
   odd["mechanisms"][0]["options"][0].erase("meaning");
-  CHECK_THROWS_WITH(odd.get<suite::Catalogue>(),
+  CHECK_THROWS_WITH(odd.get<Catalogue>(),
                     "/mechanisms/0/options/0/meaning: expected a value, found nothing");
   odd = sent;
   odd["mechanisms"][0]["claims"]["linear_in_value"] = 1;
-  CHECK_THROWS_WITH(odd.get<suite::Catalogue>(),
+  CHECK_THROWS_WITH(odd.get<Catalogue>(),
                     "/mechanisms/0/claims/linear_in_value: expected true or false, found 1");
 }
 

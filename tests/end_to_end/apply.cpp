@@ -25,22 +25,22 @@ class Arrays {
   }
 
   /// Numbers between -1 and 1 that differ from role to role.
-  void put(const std::string& name, const npy::Shape& shape) {
-    std::vector<double> values(static_cast<std::size_t>(npy::count_of(shape)));
+  void put(const std::string& name, const arrays::Shape& shape) {
+    std::vector<double> values(static_cast<std::size_t>(arrays::count_of(shape)));
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = std::sin(static_cast<double>(i + name.size() * name[0]));
     }
     put(name, shape, values);
   }
 
-  void put(const std::string& name, const npy::Shape& shape, const std::vector<double>& values) {
-    npy::write_array(file(name), npy::Element::float64, shape, values.data());
+  void put(const std::string& name, const arrays::Shape& shape, const std::vector<double>& values) {
+    arrays::write_array(file(name), arrays::Element::float64, shape, values.data());
   }
 
   std::vector<double> read(const std::string& name) const {
-    const npy::Array array = npy::open_array(file(name));
-    std::vector<double> values(static_cast<std::size_t>(npy::count_of(array.shape)));
-    npy::read_array(array, values.data());
+    const arrays::Array array = arrays::open_array(file(name));
+    std::vector<double> values(static_cast<std::size_t>(arrays::count_of(array.shape)));
+    arrays::read_array(array, values.data());
     return values;
   }
 
@@ -134,7 +134,7 @@ TEST_CASE("apply refuses names that are not known", "[program][apply]") {
 }
 
 TEST_CASE("apply refuses arrays that do not go together", "[program][apply]") {
-  const std::vector<std::tuple<npy::Shape, std::string, std::string>> shapes{
+  const std::vector<std::tuple<arrays::Shape, std::string, std::string>> shapes{
       {{2, 3, 43}, "key", "expected [batch, heads, tokens, width]"},
       {{1, 2, 0, 43}, "value", "is empty"},
       {{2, 2, 3, 43}, "value", "expected one batch size"},
@@ -198,17 +198,18 @@ TEST_CASE("apply gives no advice that it cannot take", "[program][apply]") {
 
 TEST_CASE("apply takes masks of bool and uint8 that fit", "[program][apply]") {
   const Arrays arrays;
-  const auto put = [&](npy::Element element, const npy::Shape& shape, const std::string& values) {
-    npy::write_array(arrays.file("mask"), element, shape, values.data());
+  const auto put = [&](arrays::Element element, const arrays::Shape& shape,
+                       const std::string& values) {
+    arrays::write_array(arrays.file("mask"), element, shape, values.data());
   };
   const std::string masked = Arrays::softmax_line + "--mask mask.npy";
-  put(npy::Element::uint8, {1, 3}, std::string("\1\1\2"));
+  put(arrays::Element::uint8, {1, 3}, std::string("\1\1\2"));
   check_refused(arrays, masked, "neither 0 nor 1 at [0, 2]");
-  put(npy::Element::boolean, {1, 4}, std::string("\1\1\1\1"));
+  put(arrays::Element::boolean, {1, 4}, std::string("\1\1\1\1"));
   check_refused(arrays, masked, "expected [1, 3]");
-  put(npy::Element::boolean, {1, 3, 1}, std::string("\1\1\1"));
+  put(arrays::Element::boolean, {1, 3, 1}, std::string("\1\1\1"));
   check_refused(arrays, masked, "expected [batch, key tokens]");
-  put(npy::Element::uint8, {1, 3}, std::string("\0\1\1", 3));
+  put(arrays::Element::uint8, {1, 3}, std::string("\0\1\1", 3));
   CHECK(arrays.apply(masked).exit_code == 0);
   CHECK(arrays.read("out/output")[0] == 0);  // the first token sees nothing
 }

@@ -190,15 +190,15 @@ TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][appl
   if (!have_python()) return;
   PythonBench bench;
   bench.write("forms.py", forms);
-  const npy::Shape shape{1, 2, 5, 4};
-  const auto count = static_cast<std::size_t>(npy::count_of(shape));
+  const arrays::Shape shape{1, 2, 5, 4};
+  const auto count = static_cast<std::size_t>(arrays::count_of(shape));
   std::string arrays = " --pattern causal";
   for (const std::string role : {"query", "key", "value"}) {
     std::vector<double> values(count);
     for (std::size_t i = 0; i < count; ++i) {
       values[i] = std::sin(static_cast<double>(3 * i) + role[0]);
     }
-    npy::write_array(bench / (role + ".npy"), npy::Element::float64, shape, values.data());
+    arrays::write_array(bench / (role + ".npy"), arrays::Element::float64, shape, values.data());
     arrays += " --" + role + " " + role + ".npy";
   }
   const auto applied = [&](const std::string& mechanism, const std::string& out) {
@@ -209,10 +209,10 @@ TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][appl
     const Json told = Json::parse(read_file(bench / (out + "/apply.json")));
     CHECK_THAT(told.at("origin").get<std::string>(),
                Contains(out == "ours" ? "built in" : "/forms.py:by_pattern"));
-    const npy::Array array = npy::open_array(bench / (out + "/output.npy"));
+    const arrays::Array array = arrays::open_array(bench / (out + "/output.npy"));
     REQUIRE(array.shape == shape);
     std::vector<double> values(count);
-    npy::read_array(array, values.data());
+    arrays::read_array(array, values.data());
     return values;
   };
   const std::vector<double> python = applied("python:forms.py:by_pattern", "python");

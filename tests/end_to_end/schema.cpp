@@ -21,8 +21,8 @@ test::Finished schema(const std::string& name) {
 TEST_CASE("the schema of results is the one that results are held to", "[schema]") {
   const test::Finished printed = schema("result");
   CHECK(printed.exit_code == 0);
-  CHECK(printed.out == result::result_schema_text);
-  const result::SchemaValidator validator(Json::parse(printed.out));
+  CHECK(printed.out == schema::result_schema_text);
+  const schema::SchemaValidator validator(Json::parse(printed.out));
   const Json stored = Json::parse(
       test::read_file(test::source_folder() + "/tests/reports/fixtures/quickstart.json"));
   CHECK_FALSE(validator.misfit(stored));
@@ -36,7 +36,7 @@ TEST_CASE("the schema of results is the one that results are held to", "[schema]
 TEST_CASE("the schema of suites takes the suites that are here", "[schema]") {
   const test::Finished printed = schema("suite");
   CHECK(printed.exit_code == 0);
-  const result::SchemaValidator validator(Json::parse(printed.out));
+  const schema::SchemaValidator validator(Json::parse(printed.out));
   CHECK_FALSE(validator.misfit(
       Json::parse(test::read_file(test::source_folder() + "/suites/quickstart.json"))));
   CHECK(validator.misfit(Json{{"name", 3}}));

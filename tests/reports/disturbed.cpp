@@ -152,7 +152,7 @@ TEST_CASE("intervals say how many rounds they are of", "[reports]") {
 
 TEST_CASE("tables mark a disturbed number and list it with its reason", "[reports]") {
   result::Result result = disturbed("linear", 1024);
-  const std::string rates = result::table(result, {160, result::Letters::utf8});
+  const std::string rates = reports::table(result, {160, text::Letters::utf8});
   const std::size_t rate = rates.find("generated tokens per second");
   const std::size_t state = rates.find("\nstate\n");
   REQUIRE((state < rate && rate != std::string::npos));
@@ -164,7 +164,7 @@ TEST_CASE("tables mark a disturbed number and list it with its reason", "[report
     if (!result::is_disturbed(cell)) continue;
     for (auto& [what, timing] : cell.timing) timing.high_seconds = 1;
   }
-  const std::string text = result::table(result, {120, result::Letters::utf8});
+  const std::string text = reports::table(result, {120, text::Letters::utf8});
   CHECK_THAT(text, Catch::Contains("16 ms disturbed") && !Catch::Contains("unsteady") &&
                        Catch::Contains("never ranked") &&
                        Catch::Contains("linear at length 1024: disturbed: " + reason));

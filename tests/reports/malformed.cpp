@@ -50,8 +50,8 @@ std::string outcome(const json& result, const test::TemporaryFolder& folder) {
     reports::write_report({folder / "result.json"}, options);
     const result::Result read = result::read_result(folder / "result.json");
     compare::to_text(compare::compare(read, read, 0.03), 100, true);
-    result::table(read, {});
-    result::status_line(read);
+    reports::table(read, {});
+    reports::status_line(read);
   } catch (const Failure& failure) {
     return failure.what();
   } catch (const std::exception& error) {

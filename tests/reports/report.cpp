@@ -76,7 +76,7 @@ TEST_CASE("a report without pictures has specifications, tables and a page", "[r
   CHECK(report.page == folder / "out/index.html");
   CHECK(report.figures.size() == 12);
   for (const auto& figure : report.figures) {
-    CHECK(result::Json::parse(test::read_file(figure)).contains("$schema"));
+    CHECK(Json::parse(test::read_file(figure)).contains("$schema"));
   }
   for (const char* name : {"result.md", "result.tex", "result.csv"}) {
     CHECK(fs::file_size(folder / "out/tables" / name) > 1000);

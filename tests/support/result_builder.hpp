@@ -16,8 +16,6 @@
 namespace attnbench::test {
 
 using result::CellRecord;
-using result::Json;
-using result::Values;
 
 /// A cell that ended well, of which nothing was measured yet.
 struct CellBuilder : CellRecord {
@@ -91,11 +89,11 @@ inline result::Result result_of(std::vector<CellRecord> cells, const std::string
 }
 
 /// The result's panels, which refer to a copy that is kept until the program ends.
-inline std::vector<result::Panel> panels(const result::Result& result) {
+inline std::vector<reports::Panel> panels(const result::Result& result) {
   static std::deque<result::Result> kept;
-  return result::panels(kept.emplace_back(result));
+  return reports::panels(kept.emplace_back(result));
 }
-inline result::Panel first_panel(const result::Result& result) {
+inline reports::Panel first_panel(const result::Result& result) {
   return test::panels(result).at(0);
 }
 

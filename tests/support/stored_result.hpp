@@ -16,7 +16,7 @@ namespace attnbench::test {
 inline nlohmann::json stored_result(const std::filesystem::path& file) {
   const auto json = nlohmann::json::parse(read_file(file));
   INFO(file.string());
-  CHECK(result::result_fault(json) == "");
+  CHECK(schema::result_fault(json) == "");
   CHECK(nlohmann::json(json.get<result::Result>()) == json);
   return json;
 }

@@ -55,13 +55,13 @@ OutFolder::~OutFolder() {
 void OutFolder::publish() {
   try {
     if (!fs::exists(folder_)) {
-      result::claim(staging_, writer);
+      claim(staging_, writer);
       fs::rename(staging_, folder_);
       return;
     }
-    result::Manifest manifest(folder_, writer);
+    Manifest manifest(folder_, writer);
     fs::remove(folder_ / last);
-    result::publish(staging_, folder_, manifest, last);
+    attnbench::publish(staging_, folder_, manifest, last);
   } catch (const fs::filesystem_error& error) {
     fail(folder_, error.code().message());
   }

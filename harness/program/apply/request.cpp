@@ -18,38 +18,37 @@ bool among(const std::string& word, const std::vector<std::string>& words) {
 void require_known(const std::string& flag, const std::string& word,
                    const std::vector<std::string>& known) {
   if (among(word, known)) return;
-  throw UsageFailure(flag + word + ": there is no such; " + suite::suggestion(word, known));
+  throw UsageFailure(flag + word + ": there is no such; " + text::suggestion(word, known));
 }
 
-suite::Named named(const suite::Catalogue& catalogue, const std::string& name) {
+Named named(const Catalogue& catalogue, const std::string& name) {
   if (const auto found = catalogue.find(name)) return *found;
   throw UsageFailure("there is no mechanism \"" + name +
-                     "\": " + suite::suggestion(name, catalogue.names()));
+                     "\": " + text::suggestion(name, catalogue.names()));
 }
 
-std::string pattern_of(const suite::MechanismSpec& spec, const std::string& pattern) {
+std::string pattern_of(const MechanismSpec& spec, const std::string& pattern) {
   if (pattern.empty() && spec.patterns.size() == 1) return spec.patterns.front();
   if (pattern.empty()) {
     throw UsageFailure("--pattern is missing: " + spec.name + " has the patterns " +
-                       suite::listed(spec.patterns));
+                       text::listed(spec.patterns));
   }
   if (!among(pattern, spec.patterns)) {
     throw UsageFailure("--pattern " + pattern + ": " + spec.name + " has the patterns " +
-                       suite::listed(spec.patterns));
+                       text::listed(spec.patterns));
   }
   return pattern;
 }
 
 /// A --set of one value in the type of the mechanism's option.
-OptionValue option_value(const suite::MechanismSpec& spec, const suite::SetFlag& flag,
-                         bool causal) {
+OptionValue option_value(const MechanismSpec& spec, const suite::SetFlag& flag, bool causal) {
   const auto option = std::find_if(spec.options.begin(), spec.options.end(),
                                    [&](const auto& each) { return each.name == flag.key; });
   if (option == spec.options.end()) {
     std::vector<std::string> known;
     for (const Option& each : spec.options) known.push_back(each.name);
     throw UsageFailure(flag.place + spec.name + " has no option \"" + flag.key + "\"; " +
-                       suite::suggestion(flag.key, known));
+                       text::suggestion(flag.key, known));
   }
   if (flag.values.size() != 1) {
     throw UsageFailure(flag.place + "expected one value: this is a single call");
@@ -99,9 +98,9 @@ std::map<std::string, std::string> roles_of(const ApplyArguments& arguments) {
 
 }  // namespace
 
-protocol::Apply request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments) {
-  const suite::Named asked = named(catalogue, arguments.mechanism);
-  const suite::MechanismSpec& spec = *asked.mechanism;
+protocol::Apply request_of(const Catalogue& catalogue, const ApplyArguments& arguments) {
+  const Named asked = named(catalogue, arguments.mechanism);
+  const MechanismSpec& spec = *asked.mechanism;
   protocol::Apply request;
   request.mechanism = spec.name;
   request.implementation = asked.implementation();
@@ -126,7 +125,7 @@ protocol::Apply request_of(const suite::Catalogue& catalogue, const ApplyArgumen
   request.seed = arguments.seed;
   request.check_rows = arguments.check_rows;
   request.allow_nan = arguments.allow_nan;
-  open_input_arrays(request);
+  arrays::open_input_arrays(request);
   return request;
 }
 

@@ -27,6 +27,6 @@ struct ApplyArguments {
 
 /// The request without `out`, `limits` and `log`. Reads the header of each array. Throws
 /// UsageFailure for names, values and arrays that do not fit the mechanism.
-protocol::Apply request_of(const suite::Catalogue& catalogue, const ApplyArguments& arguments);
+protocol::Apply request_of(const Catalogue& catalogue, const ApplyArguments& arguments);
 
 }  // namespace attnbench::apply

@@ -113,7 +113,7 @@ std::vector<ShardProgress> progress_of(const Submission& submission, const Submi
     shard.index = index;
     const run::RunFolder own{folder.shard(index)};
     const auto records = records_of(own);
-    const run::Shard share{index, submission.jobs};
+    const process::Shard share{index, submission.jobs};
     for (const SubmittedCell& cell : submission.cells) {
       if (!share.holds(cell.id)) continue;
       const auto found = records ? records->find(cell.id) : run::Records::const_iterator{};

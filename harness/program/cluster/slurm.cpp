@@ -37,7 +37,7 @@ std::string submitted_job(const std::vector<std::string>& command) {
   });
   if (answer.exit_code == 0 && digits) return job;
   throw EnvironmentFailure("Slurm did not take the job (" + shell_words(command) +
-                           "): " + result::quotable(answer.text, 600));
+                           "): " + text::quotable(answer.text, 600));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ void submit(Submission& submission, const SubmissionFolder& folder,
   Submitted one;
   one.array = submitted_job(array_command(folder, shards));
   one.shards = shards;
-  one.at = result::now_text();
+  one.at = text::now_text();
   submission.submitted.push_back(one);
   write_submission(folder, submission);
   submission.submitted.back().merge = submitted_job(merge_command(folder, one.array));
@@ -70,7 +70,7 @@ std::optional<Queue> ask_queue(const Submission& submission, std::string& why) {
     // Slurm forgets jobs some minutes after their end.
     const bool forgotten = answer.text.find("Invalid job id") != std::string::npos;
     if (answer.exit_code != 0 && !forgotten) {
-      why = "squeue: " + result::quotable(answer.text, 300);
+      why = "squeue: " + text::quotable(answer.text, 300);
       return std::nullopt;
     }
     for (auto& [shard, task] : queue_from(answer.text)) queue[shard] = std::move(task);

@@ -36,7 +36,7 @@ std::string sbatch_line(const std::string& option) {
   });
   if (one_line) return "#SBATCH " + text + "\n";
   throw UsageFailure(
-      result::quotable(text) +
+      text::quotable(text) +
       ": a line of a script for Slurm cannot hold a line break or another control character; "
       "choose other names, such as another --out");
 }
@@ -102,14 +102,13 @@ bool holds_submission(const fs::path& folder) {
 }
 
 Submission read_submission(const SubmissionFolder& folder) {
-  const std::string name = result::quotable(folder.path.string());
+  const std::string name = text::quotable(folder.path.string());
   if (!holds_submission(folder.path)) {
     throw UsageFailure(name + " is not the folder of a submission: it has no submission.json");
   }
   Submission submission;
   try {
-    submission =
-        result::parse_json_file(folder.record(), "a submission of attnbench").get<Submission>();
+    submission = parse_json_file(folder.record(), "a submission of attnbench").get<Submission>();
   } catch (const SchemaError& error) {
     throw UsageFailure(name + "/submission.json: " + error.what());
   }
@@ -126,11 +125,11 @@ Submission read_submission(const SubmissionFolder& folder) {
 }
 
 void write_submission(const SubmissionFolder& folder, const Submission& submission) {
-  result::write_atomically(folder.record(), nlohmann::json(submission).dump(1) + "\n");
+  write_atomically(folder.record(), nlohmann::json(submission).dump(1) + "\n");
 }
 
 std::string sbatch_option(const std::string& typed) {
-  const std::string shown = result::quotable(typed);
+  const std::string shown = text::quotable(typed);
   if (typed.empty() || typed.find_first_of("\n\r") != std::string::npos) {
     throw UsageFailure("--sbatch-option \"" + shown +
                        "\": expected an option of sbatch on one line");

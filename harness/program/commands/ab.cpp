@@ -25,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using compare::Gate;
-using result::Json;
 
 struct AbArguments {
   SuiteArguments suites;
@@ -179,7 +178,7 @@ PreparedRun recalled(const AbArguments& arguments) {
   try {
     again.plan = settings.suite.header.at("ab").get<compare::SidesPlan>();
   } catch (const SchemaError& error) {
-    throw UsageFailure(result::quotable(arguments.resume) +
+    throw UsageFailure(text::quotable(arguments.resume) +
                        ": its journal does not say what was compared with what (" + error.what() +
                        "); start a new run");
   }
@@ -249,7 +248,7 @@ ExitCode measure(PreparedRun prepared, const AbArguments& arguments, const AbFil
   Json document = compare::to_json(comparison);
   document["plan"] = plan;
   document["state"] = outcome.result.run.state;
-  result::write_atomically(outcome.folder / "ab.json", document.dump(1) + "\n");
+  write_atomically(outcome.folder / "ab.json", document.dump(1) + "\n");
   verdicts.published.push_back(published_ab(outcome, plan, comparison));
   publish_ab(files, verdicts.published);
   if (!arguments.json) {
@@ -281,8 +280,8 @@ AbFiles files_of(const AbArguments& arguments) {
   const bool any = !arguments.markdown.empty() || !arguments.junit.empty();
   if (any && !arguments.measure.out.empty()) fs::create_directories(arguments.measure.out, error);
   const bool force = arguments.measure.force;
-  return {result::output_file("--markdown", arguments.markdown, "ab", force),
-          result::output_file("--junit", arguments.junit, "ab", force)};
+  return {output_file("--markdown", arguments.markdown, "ab", force),
+          output_file("--junit", arguments.junit, "ab", force)};
 }
 
 int run_ab(AbArguments& arguments) {

@@ -13,15 +13,13 @@ namespace fs = std::filesystem;
 
 /// A sentence on the gate that was used.
 std::string gate_words(const compare::Gate& gate) {
-  std::string text =
-      "a change counts from " + result::human_value(gate.relative_change * 100) + " %";
+  std::string text = "a change counts from " + text::human_value(gate.relative_change * 100) + " %";
   if (gate.absolute_seconds > 0) {
-    text += " and " + result::human_seconds(gate.absolute_seconds);
+    text += " and " + text::human_seconds(gate.absolute_seconds);
   }
   text += " on; looks after";
   for (const int rounds : compare::looks(gate)) text += " " + std::to_string(rounds);
-  text +=
-      " rounds, confidence " + result::human_value(gate.confidence * 100) + " % of all verdicts";
+  text += " rounds, confidence " + text::human_value(gate.confidence * 100) + " % of all verdicts";
   if (gate.confirm > 0)
     text += ", " + std::to_string(gate.confirm) + " rounds confirm what is SLOW";
   return text;
@@ -31,7 +29,7 @@ std::string gate_words(const compare::Gate& gate) {
 std::string side_words(const compare::SidesPlan& plan, std::size_t side) {
   std::string text = side == 0 ? "base: " + plan.base : "new: " + plan.changed;
   if (plan.builds.size() < 2 || plan.builds[side].worker.empty()) return text;
-  const std::string commit = run::commit_in(fs::path(plan.builds[side].worker).parent_path());
+  const std::string commit = process::commit_in(fs::path(plan.builds[side].worker).parent_path());
   return commit.empty() ? text : text + ", commit " + commit;
 }
 

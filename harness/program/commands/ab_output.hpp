@@ -14,8 +14,8 @@ namespace attnbench::commands {
 
 /// Those that were asked for.
 struct AbFiles {
-  std::optional<result::OutputFile> markdown;
-  std::optional<result::OutputFile> junit;
+  std::optional<OutputFile> markdown;
+  std::optional<OutputFile> junit;
 };
 
 /// The part of the files on one suite.

@@ -51,33 +51,33 @@ std::string worker_in(const std::string& word) {
     return given.lexically_normal();
   }
   if (!fs::is_directory(given, ignored)) {
-    throw UsageFailure("ab: " + result::quotable(word) +
+    throw UsageFailure("ab: " + text::quotable(word) +
                        " is neither a folder of a build nor a worker that can be started");
   }
   for (const char* place : {"", "bin", "build/release/bin", "build/bin"}) {
     const fs::path worker = given / place / "attnbench-worker";
     if (fs::is_regular_file(worker, ignored)) return worker.lexically_normal();
   }
-  throw UsageFailure("ab: there is no attnbench-worker in " + result::quotable(word) +
+  throw UsageFailure("ab: there is no attnbench-worker in " + text::quotable(word) +
                      ", nor in its bin or build/release/bin: build it there (./attnbench build)");
 }
 
 /// What is measured on one side.
 struct OneSide {
   std::string word;
-  run::Build build;
+  process::Build build;
   suite::Document document;
   suite::Choices choices;
-  suite::Catalogue catalogue;
+  Catalogue catalogue;
 };
 
 std::string set_key(const std::string& set) { return set.substr(0, set.find('=')); }
 
 /// Without trainings, which have no time to compare.
-std::vector<run::Cell> timed_cells(const std::vector<run::Cell>& cells, const run::Build& build,
-                                   std::size_t& trainings) {
-  const std::vector<run::Forecast> forecasts = run::forecast(cells, build);
-  std::vector<run::Cell> timed;
+std::vector<attnbench::Cell> timed_cells(const std::vector<attnbench::Cell>& cells,
+                                         const process::Build& build, std::size_t& trainings) {
+  const std::vector<attnbench::Forecast> forecasts = run::forecast(cells, build);
+  std::vector<attnbench::Cell> timed;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (forecasts[i].once) {
       ++trainings;
@@ -92,15 +92,15 @@ SideKind common_kind(const SideArguments& sides) {
   const SideKind base = kind_of(sides.base);
   const SideKind changed = kind_of(sides.changed);
   if (base == changed) return base;
-  throw UsageFailure("ab: " + result::quotable(sides.base) + " is " + to_string(base) + " and " +
-                     result::quotable(sides.changed) + " is " + to_string(changed) +
+  throw UsageFailure("ab: " + text::quotable(sides.base) + " is " + to_string(base) + " and " +
+                     text::quotable(sides.changed) + " is " + to_string(changed) +
                      ": the sides must be of one kind");
 }
 
 /// Two sides of `plugins` and `document`, which differ as the command line says.
 std::vector<OneSide> sides_of(const SuiteArguments& arguments, const suite::Document& document,
                               const SideArguments& sides) {
-  const OneSide both{"", run::Build(arguments.plugins), document, arguments.choices, {}};
+  const OneSide both{"", process::Build(arguments.plugins), document, arguments.choices, {}};
   std::vector<OneSide> two{both, both};
   if (!sides.base_set.empty() || !sides.changed_set.empty()) {
     if (!sides.base.empty() || !sides.changed.empty()) {
@@ -128,8 +128,8 @@ std::vector<OneSide> sides_of(const SuiteArguments& arguments, const suite::Docu
     side.word = words[i];
     if (kind == SideKind::build) side.build.worker = worker_in(words[i]);
     if (kind == SideKind::plugin) {
-      constexpr std::size_t most_bytes = 4096 * result::mebibyte;
-      result::expect_regular_file(words[i], "a plugin's shared object", most_bytes);
+      constexpr std::size_t most_bytes = 4096 * mebibyte;
+      expect_regular_file(words[i], "a plugin's shared object", most_bytes);
       side.build.plugins.push_back(fs::absolute(words[i]).lexically_normal());
     }
     if (kind == SideKind::mechanism) side.document = suite::with_mechanism(document, words[i]);
@@ -150,9 +150,9 @@ compare::MatchRule rule_for(const SideArguments& sides) {
   return rule;
 }
 
-nlohmann::json labels_of(const std::vector<run::Cell>& cells) {
+nlohmann::json labels_of(const std::vector<attnbench::Cell>& cells) {
   std::vector<std::string> labels;
-  for (const run::Cell& cell : cells) {
+  for (const attnbench::Cell& cell : cells) {
     if (std::find(labels.begin(), labels.end(), cell.label) == labels.end()) {
       labels.push_back(cell.label);
     }
@@ -208,11 +208,11 @@ std::vector<std::string> suites_of_sides(SuiteArguments& arguments) {
   for (const std::string& name : names) {
     if (!names_suite(name)) {
       throw UsageFailure(
-          "ab --base X --new Y takes suites, and " + result::quotable(name) +
+          "ab --base X --new Y takes suites, and " + text::quotable(name) +
           " is not one: expected a file NAME.json, or one of `attnbench list suites`");
     }
     if (!files.insert(fs::weakly_canonical(find_suite(name))).second) {
-      throw UsageFailure("ab: the suite " + result::quotable(name) + " is named twice");
+      throw UsageFailure("ab: the suite " + text::quotable(name) + " is named twice");
     }
   }
   return names;
@@ -231,7 +231,7 @@ ExpandedSides suite_sides(const std::string& name, SuiteArguments& arguments,
     suite::drop_unknown(two[i].document, two[i].catalogue, two[1 - i].catalogue);
   }
   ExpandedSides expanded;
-  std::vector<std::vector<run::Cell>> cells;
+  std::vector<std::vector<attnbench::Cell>> cells;
   std::size_t trainings = 0;
   for (const OneSide& side : two) {
     suite::Expanded suite = suite::expand(side.document, side.catalogue, side.choices);
@@ -264,7 +264,7 @@ ExpandedSides suite_sides(const std::string& name, SuiteArguments& arguments,
   expanded.plugins = arguments.plugins;
   if (two[0].build != two[1].build || (!rule.one_build)) {
     plan.builds = {two[0].build, two[1].build};
-    if (run::binary_fingerprint(two[0].build) == run::binary_fingerprint(two[1].build)) {
+    if (process::binary_fingerprint(two[0].build) == process::binary_fingerprint(two[1].build)) {
       expanded.notes.push_back(
           "An A/A run: both sides are the same binary, so every change that is found is noise.");
     }

@@ -87,7 +87,7 @@ protocol::ApplyAnswer without_result(result::Status status, const std::string& r
 }
 
 protocol::ApplyAnswer ask(const ApplyArguments& arguments, const protocol::Apply& request,
-                          const run::Interrupts& interrupts) {
+                          const process::Interrupts& interrupts) {
   run::WorkerOptions options;
   options.plugins = arguments.plugins;
   options.threads = arguments.threads;
@@ -128,7 +128,7 @@ std::string sizes_text(const Json& problem) {
   for (const char* key : {"batch", "heads", "kv_heads", "length", "key_length", "head_dim",
                           "value_dim", "pattern", "dtype"}) {
     text +=
-        (text.empty() ? "" : ", ") + std::string(key) + " " + result::human_value(problem.at(key));
+        (text.empty() ? "" : ", ") + std::string(key) + " " + text::human_value(problem.at(key));
   }
   return text;
 }
@@ -136,7 +136,7 @@ std::string sizes_text(const Json& problem) {
 std::string options_text(const OptionValues& options) {
   std::string text;
   for (const auto& [name, value] : options) {
-    text += (text.empty() ? "" : ", ") + name + " " + result::human_value(to_json(value));
+    text += (text.empty() ? "" : ", ") + name + " " + text::human_value(to_json(value));
   }
   return text.empty() ? "none" : text;
 }
@@ -167,14 +167,14 @@ void print(const protocol::ApplyAnswer& answer, const std::string& mechanism,
 
 int apply_command(ApplyArguments& arguments) {
   arguments.call.mechanism = mechanism_named(arguments.call.mechanism, arguments.plugins);
-  const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
+  const Catalogue catalogue = catalogue_with(arguments.plugins);
   protocol::Apply request = apply::request_of(catalogue, arguments.call);
   const std::int64_t memory =
       arguments.memory_limit.empty()
           ? static_cast<std::int64_t>(default_memory_share *
-                                      static_cast<double>(run::available_memory_bytes()))
-          : run::parse_bytes(arguments.memory_limit);
-  const run::Interrupts interrupts;
+                                      static_cast<double>(process::available_memory_bytes()))
+          : process::parse_bytes(arguments.memory_limit);
+  const process::Interrupts interrupts;
   apply::OutFolder out(arguments.out,
                        arguments.force ? apply::Replacing::yes : apply::Replacing::not_asked);
   const std::filesystem::path log = out.staging() / "log.txt";
@@ -186,17 +186,17 @@ int apply_command(ApplyArguments& arguments) {
   Json document = document_of(answer, request);
   document["origin"] = catalogue.find(request.mechanism)->mechanism->origin;
   std::filesystem::remove(log);
-  result::write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
+  write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
   out.publish();
   print(answer, request.mechanism, arguments.out);
   if (answer.status == result::Status::ok && answer.reason.empty()) {
     return static_cast<int>(ExitCode::done);
   }
   if (answer.status == result::Status::ok) {
-    std::cerr << "attnbench: " << result::quotable(answer.reason, 600) << "\n";
+    std::cerr << "attnbench: " << text::quotable(answer.reason, 600) << "\n";
     return static_cast<int>(ExitCode::undecided);
   }
-  std::cerr << "attnbench: wrong: " << result::quotable(answer.reason, 600) << "\n";
+  std::cerr << "attnbench: wrong: " << text::quotable(answer.reason, 600) << "\n";
   return static_cast<int>(ExitCode::failed);
 }
 

@@ -53,7 +53,7 @@ std::string closest(const protocol::CheckedRow& checked) {
 std::string last_column(const protocol::CheckedRow& checked) {
   if (checked.status == result::Status::ok) return "closest: " + closest(checked);
   const std::string reason = checked.reason.empty() ? "no reason given" : checked.reason;
-  return std::string(result::to_string(checked.status)) + ": " + result::quotable(reason, 600);
+  return std::string(result::to_string(checked.status)) + ": " + text::quotable(reason, 600);
 }
 
 /// A line that is rewritten on a terminal; nothing is written elsewhere.
@@ -61,7 +61,7 @@ class Line {
  public:
   void show(const std::string& text) {
     if (!terminal_) return;
-    std::fprintf(stderr, "\r\033[K%s", result::shorten(result::printable(text), 78).c_str());
+    std::fprintf(stderr, "\r\033[K%s", text::shorten(text::printable(text), 78).c_str());
     std::fflush(stderr);
   }
   ~Line() { show(""); }
@@ -72,10 +72,10 @@ class Line {
 
 void print_row(const protocol::CheckedRow& checked, const std::string& dtype) {
   const std::string name = checked.mechanism + " " + checked.implementation;
-  std::printf("%s %s %s %4d %4d %4d  %s\n", result::pad_right(name, 22).c_str(),
-              result::pad_right(checked.pattern, 13).c_str(), result::pad_right(dtype, 8).c_str(),
+  std::printf("%s %s %s %4d %4d %4d  %s\n", text::pad_right(name, 22).c_str(),
+              text::pad_right(checked.pattern, 13).c_str(), text::pad_right(dtype, 8).c_str(),
               checked.held(), checked.broken(), checked.not_applicable(),
-              result::printable(last_column(checked)).c_str());
+              text::printable(last_column(checked)).c_str());
 }
 
 /// The dtypes of one implementation and pattern; one line where all are unsupported for one reason.
@@ -101,8 +101,8 @@ bool same_group(const run::CheckRow& a, const run::CheckRow& b) {
 /// The answers of all rows, each group printed when it is complete.
 std::vector<protocol::CheckedRow> check_all(const run::Ask& ask,
                                             const std::vector<run::CheckRow>& rows, double limit) {
-  std::printf("%s %s %s held brkn n.a.\n", result::pad_right("mechanism", 22).c_str(),
-              result::pad_right("pattern", 13).c_str(), result::pad_right("dtype", 8).c_str());
+  std::printf("%s %s %s held brkn n.a.\n", text::pad_right("mechanism", 22).c_str(),
+              text::pad_right("pattern", 13).c_str(), text::pad_right("dtype", 8).c_str());
   std::vector<protocol::CheckedRow> answers, group;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     {
@@ -122,24 +122,23 @@ std::vector<protocol::CheckedRow> check_all(const run::Ask& ask,
 
 void print_growth(const run::ScalingRow& row) {
   const std::string measured =
-      row.fit.measured ? result::exponent_text(*row.fit.measured) : std::string("-");
+      row.fit.measured ? reports::exponent_text(*row.fit.measured) : std::string("-");
   std::string local;
   for (const auto& slope : row.fit.local) {
-    local += (local.empty() ? "" : ", ") + result::exponent_text(slope.slope);
+    local += (local.empty() ? "" : ", ") + reports::exponent_text(slope.slope);
   }
-  std::printf("%s %s %7s ±%s %8s  %s\n",
-              result::pad_right(row.mechanism + " " + row.implementation, 22).c_str(),
-              result::pad_right(row.quantity, 20).c_str(),
-              result::exponent_text(row.fit.claimed).c_str(),
-              result::exponent_text(row.fit.tolerance).c_str(), measured.c_str(),
-              (std::string(result::to_string(row.fit.verdict)) +
-               (local.empty() ? "" : "; locally " + local) +
-               (row.fit.reason.empty() ? "" : "; " + row.fit.reason))
-                  .c_str());
+  std::printf(
+      "%s %s %7s ±%s %8s  %s\n",
+      text::pad_right(row.mechanism + " " + row.implementation, 22).c_str(),
+      text::pad_right(row.quantity, 20).c_str(), reports::exponent_text(row.fit.claimed).c_str(),
+      reports::exponent_text(row.fit.tolerance).c_str(), measured.c_str(),
+      (std::string(to_string(row.fit.verdict)) + (local.empty() ? "" : "; locally " + local) +
+       (row.fit.reason.empty() ? "" : "; " + row.fit.reason))
+          .c_str());
   std::fflush(stdout);
 }
 
-bool has_latents(const suite::MechanismSpec& spec) {
+bool has_latents(const MechanismSpec& spec) {
   for (const auto& option : spec.options) {
     if (option.name == "latents_per_head") return true;
   }
@@ -171,25 +170,25 @@ void await_quiet(const WaitArguments& wait) {
     line.show("");
     std::fprintf(stderr, "%s\n", sentence.c_str());
   };
-  const int cpus = run::usable_cores();
+  const int cpus = process::usable_cores();
   run::wait_for_quiet(surroundings, measure::neighbours(0.25), cpus, cpus,
                       run::longest_wait(wait.most_seconds(), run::on_terminal()));
 }
 
 /// The growth of all rows. On the CPU, the document gets `memory_ladder`.
 std::vector<run::ScalingRow> grow_all(const run::Ask& ask, const std::vector<run::CheckRow>& rows,
-                                      const suite::Catalogue& catalogue, Json& document) {
+                                      const Catalogue& catalogue, Json& document) {
   run::ScalingPlan plan;
-  plan.memory_limit_bytes = static_cast<double>(run::available_memory_bytes()) / 2;
+  plan.memory_limit_bytes = static_cast<double>(process::available_memory_bytes()) / 2;
   const bool on_cpu = std::all_of(rows.begin(), rows.end(),
                                   [](const run::CheckRow& row) { return row.device == "cpu"; });
   if (on_cpu) {
     const auto threads = static_cast<int>(measure::allowed_cpus().size());
     plan.ladder = measure::memory_ladder(threads, plan.memory_limit_bytes);
-    document["memory_ladder"] = measure::to_json(plan.ladder);
+    document["memory_ladder"] = to_json(plan.ladder);
   }
-  std::printf("\n%s %s claimed        measured\n", result::pad_right("mechanism", 22).c_str(),
-              result::pad_right("growth of", 20).c_str());
+  std::printf("\n%s %s claimed        measured\n", text::pad_right("mechanism", 22).c_str(),
+              text::pad_right("growth of", 20).c_str());
   std::vector<run::ScalingRow> all;
   for (const run::CheckRow& row : growth_rows(rows)) {
     std::vector<run::ScalingRow> grown;
@@ -208,12 +207,11 @@ std::vector<run::ScalingRow> grow_all(const run::Ask& ask, const std::vector<run
 
 /// Names of the mechanisms to check that have no definition but themselves: one that computes the
 /// wrong thing alike in every dtype passes.
-std::string held_to_themselves(const std::vector<run::CheckRow>& rows,
-                               const suite::Catalogue& catalogue) {
+std::string held_to_themselves(const std::vector<run::CheckRow>& rows, const Catalogue& catalogue) {
   std::set<std::string> names;
   for (const run::CheckRow& row : rows) names.insert(row.mechanism);
   std::string list;
-  for (const suite::MechanismSpec& mechanism : catalogue.mechanisms) {
+  for (const MechanismSpec& mechanism : catalogue.mechanisms) {
     const bool alone =
         mechanism.citation.find("compared with itself in double") != std::string::npos;
     if (!alone || names.count(mechanism.name) == 0) continue;
@@ -236,9 +234,10 @@ ExitCode conclude(const std::vector<protocol::CheckedRow>& checks,
     held += row.held();
     broken += row.failed() ? 1 : 0;
   }
-  const auto differing = std::count_if(
-      growth.begin(), growth.end(),
-      [](const run::ScalingRow& row) { return row.fit.verdict == result::GrowthVerdict::differs; });
+  const auto differing =
+      std::count_if(growth.begin(), growth.end(), [](const run::ScalingRow& row) {
+        return row.fit.verdict == reports::GrowthVerdict::differs;
+      });
   const bool clean = broken == 0 && differing == 0;
   std::string verdict = !clean     ? "failed"
                         : held > 0 ? "all properties hold"
@@ -266,7 +265,7 @@ int check(CheckArguments& arguments) {
   for (std::string& name : arguments.choices.mechanisms) {
     name = mechanism_named(name, arguments.plugins);
   }
-  const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
+  const Catalogue catalogue = catalogue_with(arguments.plugins);
   const auto rows = run::check_rows(catalogue, arguments.choices);
   run::WorkerOptions options;
   options.plugins = arguments.plugins;

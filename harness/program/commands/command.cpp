@@ -49,8 +49,8 @@ void expect_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
-  throw UsageFailure("there is no command \"" + result::quotable(word) + "\"; " +
-                     suite::suggestion(word, known));
+  throw UsageFailure("there is no command \"" + text::quotable(word) + "\"; " +
+                     text::suggestion(word, known));
 }
 
 /// Prints the help, or a complaint: CLI11 quotes a wrong command line whole, so it is shortened.
@@ -60,7 +60,7 @@ int end_with(const CLI::App& app, const CLI::ParseError& error) {
   const int code = app.exit(error, out, complaint);
   std::cout << out.str();
   if (!complaint.str().empty()) {
-    std::cerr << result::bounded_message(complaint.str()) << std::flush;
+    std::cerr << text::bounded_message(complaint.str()) << std::flush;
   }
   return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
 }
@@ -75,7 +75,7 @@ std::string number_text(double number) {
 }
 
 std::string refusal(const std::string& expected, const std::string& text) {
-  return "expected " + expected + ", found \"" + result::quotable(text, 60) + "\"";
+  return "expected " + expected + ", found \"" + text::quotable(text, 60) + "\"";
 }
 
 /// Why `text` is no value of the type; empty where it is one.

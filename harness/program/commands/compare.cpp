@@ -26,17 +26,15 @@ struct CompareArguments {
 int run_compare(const CompareArguments& arguments) {
   const result::Result base = result::read_result(arguments.base);
   const result::Result changed = result::read_result(arguments.changed);
-  const auto markdown =
-      result::output_file("--markdown", arguments.markdown, "compare", arguments.force);
-  const auto junit = result::output_file("--junit", arguments.junit, "compare", arguments.force);
+  const auto markdown = output_file("--markdown", arguments.markdown, "compare", arguments.force);
+  const auto junit = output_file("--junit", arguments.junit, "compare", arguments.force);
   const auto comparison = compare::compare(base, changed, arguments.margin);
   const compare::Publication publication{"compare", comparison.basis, {}, typed_command()};
   if (markdown) markdown->write(compare::to_markdown(comparison, publication));
   if (junit) junit->write(compare::to_junit(comparison, publication));
   if (arguments.json) {
-    std::cout
-        << compare::to_json(comparison).dump(1, ' ', false, result::Json::error_handler_t::replace)
-        << "\n";
+    std::cout << compare::to_json(comparison).dump(1, ' ', false, Json::error_handler_t::replace)
+              << "\n";
   } else {
     print_coloured(compare::to_text(comparison, terminal_width(120), is_utf8()));
   }

@@ -53,20 +53,20 @@ constexpr const char* data_explanation =
     "  attnbench data lm --from /usr/share/dictd/gcide.dict.dz --out data\n"
     "  attnbench data --list --data data";
 
-const suite::TaskSpec& task_of(const suite::Catalogue& catalogue, const std::string& name) {
+const TaskSpec& task_of(const Catalogue& catalogue, const std::string& name) {
   std::vector<std::string> with_data;
-  for (const suite::TaskSpec& task : catalogue.tasks) {
+  for (const TaskSpec& task : catalogue.tasks) {
     if (!task.data_settings.empty()) with_data.push_back(task.name);
   }
-  for (const tasks::prepared::DataTask& task : tasks::prepared::data_tasks())
+  for (const tasks::data::DataTask& task : tasks::data::data_tasks())
     with_data.push_back(task.name);
-  const suite::TaskSpec* const found = catalogue.task(name);
+  const TaskSpec* const found = catalogue.task(name);
   if (found == nullptr) {
-    throw UsageFailure("there is no task \"" + name + "\"; " + suite::suggestion(name, with_data));
+    throw UsageFailure("there is no task \"" + name + "\"; " + text::suggestion(name, with_data));
   }
   if (found->data_settings.empty()) {
     throw UsageFailure("the task " + name + " learns from nothing; those with data are " +
-                       suite::listed(with_data));
+                       text::listed(with_data));
   }
   return *found;
 }
@@ -87,7 +87,7 @@ OptionValue value_of(const std::string& task, const std::vector<Option>& setting
     return value_from(*typed, flag.key);
   }
   throw UsageFailure(flag.place + "the data of " + task + " have no setting \"" + flag.key +
-                     "\"; " + suite::suggestion(flag.key, known));
+                     "\"; " + text::suggestion(flag.key, known));
 }
 
 /// The settings that --set names, each in the type that it is declared with.
@@ -101,7 +101,7 @@ OptionValues settings_of(const std::string& task, const std::vector<Option>& dec
   return settings;
 }
 
-int prepare_task(const DataArguments& arguments, const tasks::prepared::DataTask& task) {
+int prepare_task(const DataArguments& arguments, const tasks::data::DataTask& task) {
   if (arguments.command->given("--seed")) {
     throw UsageFailure("--seed is for data that are made while a run trains; those of " +
                        task.name + " are prepared once" +
@@ -133,10 +133,10 @@ int write_data(const DataArguments& arguments) {
   for (const char* flag : {"--from", "--show", "--threads", "--raw"}) {
     if (!arguments.command->given(flag)) continue;
     throw UsageFailure(std::string(flag) + " is for data that are prepared: those of " +
-                       tasks::prepared::data_task_names());
+                       tasks::data::data_task_names());
   }
-  const suite::Catalogue catalogue = run::load_catalogue({});
-  const suite::TaskSpec& task = task_of(catalogue, arguments.task);
+  const Catalogue catalogue = run::load_catalogue({});
+  const TaskSpec& task = task_of(catalogue, arguments.task);
   protocol::Data request;
   request.task = arguments.task;
   request.seed = arguments.seed;
@@ -170,7 +170,7 @@ int write_data(const DataArguments& arguments) {
 int run_data(const DataArguments& arguments) {
   if (arguments.list) {
     if (!arguments.task.empty()) throw UsageFailure("--list names no task: it shows all");
-    return list_prepared_data(arguments.data.empty() ? tasks::prepared::data_folder().string()
+    return list_prepared_data(arguments.data.empty() ? tasks::data::data_folder().string()
                                                      : arguments.data);
   }
   if (arguments.command->given("--data")) {
@@ -180,7 +180,7 @@ int run_data(const DataArguments& arguments) {
     throw UsageFailure("name a task, such as lra.pathfinder or mqar, or say --list");
   }
   if (arguments.out.empty()) throw UsageFailure("--out is empty; name a folder for the data");
-  const tasks::prepared::DataTask* prepared = tasks::prepared::find_data_task(arguments.task);
+  const tasks::data::DataTask* prepared = tasks::data::find_data_task(arguments.task);
   return prepared != nullptr ? prepare_task(arguments, *prepared) : write_data(arguments);
 }
 

@@ -25,10 +25,10 @@ struct DescribeArguments {
 };
 
 std::string range_of(const Option& option) {
-  if (!option.choices.empty()) return suite::listed(option.choices);
+  if (!option.choices.empty()) return text::listed(option.choices);
   const auto bound = [&](double value) {
     const bool integer = option.type == OptionType::integer;
-    return result::human_value(integer ? Json(static_cast<std::int64_t>(value)) : Json(value));
+    return text::human_value(integer ? Json(static_cast<std::int64_t>(value)) : Json(value));
   };
   if (option.minimum && option.maximum) {
     return bound(*option.minimum) + " to " + bound(*option.maximum);
@@ -42,15 +42,14 @@ void print_options(const std::string& heading, const std::vector<Option>& option
   std::vector<Row> rows{{heading, "type", "default", "range", "meaning"}};
   for (const Option& option : options) {
     rows.push_back({option.name, to_string(option.type),
-                    result::human_value(to_json(option.fallback)), range_of(option),
-                    option.meaning});
+                    text::human_value(to_json(option.fallback)), range_of(option), option.meaning});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
 /// "time T^2 L^0, workspace T^1": the exponents that an implementation claims.
-std::string growth_of(const run::Exponents& growth) {
+std::string growth_of(const Exponents& growth) {
   const auto power = [&](const std::string& what, const char* letter, const std::string& of) {
     const auto exponent = growth.find(what + "_in_" + of);
     if (exponent == growth.end() || exponent->second == 0) return std::string();
@@ -73,29 +72,29 @@ std::string growth_of(const run::Exponents& growth) {
 }
 
 /// "rows_sum_to_one, linear_in_value; not last_row_agrees"
-std::string claims_of(const suite::MechanismSpec& mechanism) {
+std::string claims_of(const MechanismSpec& mechanism) {
   std::vector<std::string> made, denied;
   for (const auto& [claim, is_made] : mechanism.claims) (is_made ? made : denied).push_back(claim);
-  return suite::listed(made) + (denied.empty() ? "" : "; not " + suite::listed(denied));
+  return text::listed(made) + (denied.empty() ? "" : "; not " + text::listed(denied));
 }
 
 /// A line "differs from" for each departure from published code and, after a semicolon, how to undo
 /// it.
-void add_departures(std::vector<Row>& facts, const std::vector<suite::DepartureSpec>& departures) {
-  for (const suite::DepartureSpec& one : departures) {
+void add_departures(std::vector<Row>& facts, const std::vector<DepartureSpec>& departures) {
+  for (const DepartureSpec& one : departures) {
     facts.push_back({"differs from", one.what + (one.how.empty() ? "" : "; " + one.how)});
   }
 }
 
-void print_roles(const suite::MechanismSpec& mechanism) {
+void print_roles(const MechanismSpec& mechanism) {
   if (!mechanism.roles_unknown.empty()) {
     std::cout << "\n  roles unknown: " << mechanism.roles_unknown << "\n";
     return;
   }
   if (mechanism.roles.empty()) return;
   std::vector<Row> rows{{"role", "shape", "patterns", "fed by"}};
-  for (const suite::RoleSpec& role : mechanism.roles) {
-    rows.push_back({role.name, role.shape, suite::listed(role.patterns), role.fed_by});
+  for (const RoleSpec& role : mechanism.roles) {
+    rows.push_back({role.name, role.shape, text::listed(role.patterns), role.fed_by});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
@@ -103,7 +102,7 @@ void print_roles(const suite::MechanismSpec& mechanism) {
                "unless cross),\n  D head_dim, Dv value_dim, L latents_per_head\n";
 }
 
-void print_mechanism(const suite::MechanismSpec& mechanism) {
+void print_mechanism(const MechanismSpec& mechanism) {
   std::cout << mechanism.name << ": " << mechanism.title << "\n";
   std::vector<Row> facts;
   const auto fact = [&](const std::string& name, const std::string& text) {
@@ -111,28 +110,28 @@ void print_mechanism(const suite::MechanismSpec& mechanism) {
   };
   fact("citation", mechanism.citation);
   fact("origin", mechanism.origin);
-  fact("patterns", suite::listed(mechanism.patterns));
+  fact("patterns", text::listed(mechanism.patterns));
   fact("claims", claims_of(mechanism));
   add_departures(facts, mechanism.differs_from);
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
   print_roles(mechanism);
   print_options("option", mechanism.options);
   std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};
-  for (const suite::ImplementationSpec& one : mechanism.implementations) {
+  for (const ImplementationSpec& one : mechanism.implementations) {
     rows.push_back({one.name, growth_of(one.growth), one.differentiable ? "yes" : "no", one.title});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
-  for (const suite::AliasSpec& alias : mechanism.aliases) {
+  for (const AliasSpec& alias : mechanism.aliases) {
     std::cout << "\n  alias " << alias.name << " = " << mechanism.name << "/"
               << alias.implementation << ": " << alias.title;
   }
   if (!mechanism.aliases.empty()) std::cout << "\n";
 }
 
-void print_task(const suite::TaskSpec& task) {
+void print_task(const TaskSpec& task) {
   std::cout << task.name << ": " << task.title << "\n";
-  std::vector<Row> facts{{"axis", task.axis}, {"figures", suite::listed(task.figures)}};
+  std::vector<Row> facts{{"axis", task.axis}, {"figures", text::listed(task.figures)}};
   add_departures(facts, task.differs_from);
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
   print_options("setting", task.settings);
@@ -143,26 +142,26 @@ void print_preset(const std::string& name, const suite::Preset& preset) {
   print_columns(std::cout, {{"source", preset.source}}, "  ", terminal_width(whole_lines));
   std::vector<Row> rows{{"setting", "value"}};
   for (const auto& [setting, value] : preset.set) {
-    rows.push_back({setting, result::human_value(value)});
+    rows.push_back({setting, text::human_value(value)});
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
-[[noreturn]] void refuse(const suite::Catalogue& catalogue, const std::string& name) {
+[[noreturn]] void refuse(const Catalogue& catalogue, const std::string& name) {
   std::vector<std::string> known = catalogue.names();
   for (const auto& more : {catalogue.task_names(), suite::preset_names()}) {
     known.insert(known.end(), more.begin(), more.end());
   }
-  throw UsageFailure("nothing is called \"" + name + "\"; " + suite::suggestion(name, known));
+  throw UsageFailure("nothing is called \"" + name + "\"; " + text::suggestion(name, known));
 }
 
 /// What the mechanism's plugin says where it cannot be used. Throws UsageFailure where it is none:
 /// nothing is known of it but its name.
-std::string require_known(const suite::Catalogue& catalogue, const suite::MechanismSpec& one) {
-  for (const suite::PluginSpec& plugin : catalogue.plugins) {
+std::string require_known(const Catalogue& catalogue, const MechanismSpec& one) {
+  for (const PluginSpec& plugin : catalogue.plugins) {
     if (plugin.path != one.origin || plugin.status == "ok") continue;
-    const std::string reason = result::bounded_message(plugin.reason);
+    const std::string reason = text::bounded_message(plugin.reason);
     if (plugin.status == "unavailable") return reason;
     throw UsageFailure(one.name + " " + plugin.status + ": " + reason);
   }
@@ -172,7 +171,7 @@ std::string require_known(const suite::Catalogue& catalogue, const suite::Mechan
 int describe(DescribeArguments& arguments) {
   arguments.name = mechanism_named(arguments.name, arguments.plugins);
   const std::string& name = arguments.name;
-  const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
+  const Catalogue catalogue = catalogue_with(arguments.plugins);
   const auto show = [&](const Json& json, const auto& print) {
     if (!arguments.json) return print();
     std::cout << json.dump(2) << "\n";
@@ -180,18 +179,18 @@ int describe(DescribeArguments& arguments) {
   if (const auto named = catalogue.find(name)) {
     const std::string unavailable = require_known(catalogue, *named->mechanism);
     show(*named->mechanism, [&] {
-      if (const suite::AliasSpec* const alias = named->alias) {
+      if (const AliasSpec* const alias = named->alias) {
         std::cout << name << " stands for " << named->mechanism->name << "/"
                   << alias->implementation
                   << (alias->options.empty() ? "" : " with " + to_json(alias->options).dump())
                   << "\n\n";
       }
-      suite::MechanismSpec printed = *named->mechanism;
+      MechanismSpec printed = *named->mechanism;
       if (!unavailable.empty()) printed.roles_unknown.clear();  // it is the same reason
       print_mechanism(printed);
       if (!unavailable.empty()) std::cout << "\n  unavailable: " << unavailable << "\n";
     });
-  } else if (const suite::TaskSpec* const task = catalogue.task(name)) {
+  } else if (const TaskSpec* const task = catalogue.task(name)) {
     show(*task, [&] { print_task(*task); });
   } else if (suite::presets().contains(name)) {
     const Json preset = suite::presets()[name];

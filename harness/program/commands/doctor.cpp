@@ -26,8 +26,6 @@
 namespace attnbench::commands {
 namespace {
 
-using measure::Json;
-
 constexpr double probe_seconds = 120;
 
 struct DoctorArguments {
@@ -127,7 +125,7 @@ std::vector<std::string> noise_sources_of(const DoctorFound& found) {
     }
   }
   const auto cpu = found.ceilings.find("cpu");
-  const result::Values ceilings = cpu == found.ceilings.end() ? result::Values{} : cpu->second;
+  const Values ceilings = cpu == found.ceilings.end() ? Values{} : cpu->second;
   if (const std::string slow = result::blas_warning(ceilings, found.machine); !slow.empty()) {
     sentences.push_back(slow);
   }
@@ -141,7 +139,7 @@ std::vector<std::string> noise_sources_of(const DoctorFound& found) {
 }
 
 DoctorFound examine(const DoctorArguments& arguments) {
-  const int threads = arguments.threads > 0 ? arguments.threads : run::usable_cores();
+  const int threads = arguments.threads > 0 ? arguments.threads : process::usable_cores();
   DoctorFound found;
   // Look at cards before anything of ours runs on them.
   found.machine = measure::machine_card();
@@ -168,8 +166,8 @@ DoctorFound examine(const DoctorArguments& arguments) {
   }
   found.machine.noise_sources = noise_sources_of(found);
   std::error_code ignored;
-  found.places = {{"programs", run::program_folder().string()},
-                  {"cache", run::cache_file("catalogue").parent_path().string()},
+  found.places = {{"programs", process::program_folder().string()},
+                  {"cache", process::cache_file("catalogue").parent_path().string()},
                   {"runs", std::filesystem::absolute("runs", ignored).string()}};
   return found;
 }
@@ -184,10 +182,10 @@ bool is_too_disturbed(const DoctorArguments& arguments, const DoctorFound& found
 bool can_measure(const DoctorFound& found) {
   const bool measured = std::none_of(found.ceilings.begin(), found.ceilings.end(),
                                      [](auto& each) { return each.second.contains("refusal"); });
-  const auto plugins = found.worker.plugins.value_or(std::vector<suite::PluginSpec>{});
+  const auto plugins = found.worker.plugins.value_or(std::vector<PluginSpec>{});
   return found.worker.works && measured &&
          std::all_of(plugins.begin(), plugins.end(),
-                     [](const suite::PluginSpec& plugin) { return plugin.status == "ok"; });
+                     [](const PluginSpec& plugin) { return plugin.status == "ok"; });
 }
 
 int doctor(const DoctorArguments& arguments) {

@@ -17,8 +17,6 @@
 namespace attnbench::commands {
 namespace {
 
-using result::Json;
-
 std::string percent(double share) {
   std::ostringstream text;
   text << std::fixed << std::setprecision(share < 0.1 ? 1 : 0) << 100 * share << " %";
@@ -47,8 +45,8 @@ std::string tried_text(const result::MachineCard& card) {
   std::string text;
   if (!card.blas || !card.blas->tried) return text;
   for (const auto& [type, rate] : *card.blas->tried) {
-    text += (text.empty() ? "on one thread: " : ", ") + type + " " + result::human_count(rate) +
-            "FLOP/s";
+    text +=
+        (text.empty() ? "on one thread: " : ", ") + type + " " + text::human_count(rate) + "FLOP/s";
   }
   return text;
 }
@@ -61,13 +59,13 @@ void print_machine(std::ostream& out, const result::MachineCard& card) {
     if (facts.contains(key)) rows.push_back({key, " " + shown(facts[key])});
   }
   const auto bytes = [](const std::optional<std::int64_t>& count) {
-    return result::human_bytes(static_cast<double>(count.value_or(0)));
+    return text::human_bytes(static_cast<double>(count.value_or(0)));
   };
   rows.push_back({"memory", " " + bytes(card.memory_bytes)});
   const result::Caches caches = card.caches.value_or(result::Caches{});
   rows.push_back({"caches", " " + bytes(caches.l1_bytes) + " L1, " + bytes(caches.l2_bytes) +
                                 " L2, " + bytes(caches.l3_bytes) + " L3"});
-  if (const Json* const said = result::find_value(card.further, "torch")) {
+  if (const Json* const said = find_value(card.further, "torch")) {
     const auto torch = said->get<TorchFacts>();
     rows.push_back({"libtorch", " " + torch.build});
     rows.push_back({"blas", " " + result::blas_text(card)});
@@ -82,14 +80,14 @@ void print_machine(std::ostream& out, const result::MachineCard& card) {
 void print_worker(std::ostream& out, const WorkerFound& worker) {
   out << "Worker\n";
   if (!worker.works) {
-    out << "  cannot work: " << result::bounded_message(worker.reason) << "\n";
+    out << "  cannot work: " << text::bounded_message(worker.reason) << "\n";
     return;
   }
-  out << "  starts in " << result::human_seconds(*worker.start_seconds) << "; "
+  out << "  starts in " << text::human_seconds(*worker.start_seconds) << "; "
       << Json(*worker.stamp).dump() << "\n";
-  for (const suite::PluginSpec& plugin : *worker.plugins) {
+  for (const PluginSpec& plugin : *worker.plugins) {
     out << "  plugin " << plugin.path << ": " << plugin.status;
-    out << (plugin.reason.empty() ? "" : ", " + result::quotable(plugin.reason, 600)) << "\n";
+    out << (plugin.reason.empty() ? "" : ", " + text::quotable(plugin.reason, 600)) << "\n";
   }
 }
 
@@ -98,7 +96,7 @@ std::string number(const std::optional<double>& value, const char* unit) {
 }
 
 std::string frequency(const std::optional<double>& hertz) {
-  return hertz ? result::human_count(*hertz) + "Hz" : "";
+  return hertz ? text::human_count(*hertz) + "Hz" : "";
 }
 
 /// "NOW of MOST", without what is unknown.
@@ -125,13 +123,13 @@ void print_card(std::ostream& out, const std::string& word, const DeviceFound& f
   if (card.multiprocessors) add("multiprocessors", std::to_string(*card.multiprocessors));
   add("driver", card.driver.empty() ? condition.driver : card.driver);
   add("CUDA of the driver", card.driver_cuda);
-  std::string memory = result::human_bytes(static_cast<double>(card.memory_bytes.value_or(0)));
+  std::string memory = text::human_bytes(static_cast<double>(card.memory_bytes.value_or(0)));
   if (condition.memory_used_bytes) {
     memory +=
-        ", " + result::human_bytes(static_cast<double>(*condition.memory_used_bytes)) + " in use";
+        ", " + text::human_bytes(static_cast<double>(*condition.memory_used_bytes)) + " in use";
   }
   add("memory", memory);
-  add("L2", card.l2_bytes ? result::human_bytes(static_cast<double>(*card.l2_bytes)) : "");
+  add("L2", card.l2_bytes ? text::human_bytes(static_cast<double>(*card.l2_bytes)) : "");
   add("clock", of_most(frequency(condition.clock_hz), frequency(condition.clock_greatest_hz)));
   add("memory's clock", frequency(condition.clock_memory_hz));
   add("power",
@@ -165,13 +163,13 @@ Row ceiling_row(const std::string& key, double rate) {
         {"_per_second", "/s"},
         {"_hz", "Hz"}}) {
     if (key.size() <= ending.size() || key.substr(key.size() - ending.size()) != ending) continue;
-    return {key.substr(0, key.size() - ending.size()), result::human_count(rate) + unit};
+    return {key.substr(0, key.size() - ending.size()), text::human_count(rate) + unit};
   }
   return {};
 }
 
-void print_ceilings(std::ostream& out, const std::string& word, const result::Values& ceilings) {
-  if (const Json* const refusal = result::find_value(ceilings, "refusal")) {
+void print_ceilings(std::ostream& out, const std::string& word, const Values& ceilings) {
+  if (const Json* const refusal = find_value(ceilings, "refusal")) {
     out << "Ceilings of " << word << "\n  not measured: " << shown(*refusal) << "\n";
     return;
   }
@@ -181,8 +179,8 @@ void print_ceilings(std::ostream& out, const std::string& word, const result::Va
     if (Row row = ceiling_row(key, value.get<double>()); !row.empty()) rows.push_back(row);
   }
   out << "Ceilings of " << word;
-  if (const Json* const threads = result::find_value(ceilings, "threads")) {
-    const Json* const isa = result::find_value(ceilings, "isa");
+  if (const Json* const threads = find_value(ceilings, "threads")) {
+    const Json* const isa = find_value(ceilings, "isa");
     out << " (" << *threads << " threads, " << (isa == nullptr ? "" : shown(*isa)) << ")";
   }
   out << "\n";
@@ -197,7 +195,7 @@ void print_ceilings(std::ostream& out, const std::string& word, const result::Va
 void print_measured(std::ostream& out, const DoctorFound& found) {
   for (const auto& [word, ceilings] : found.ceilings) print_ceilings(out, word, ceilings);
   if (!found.noise) return;
-  out << "Noise\n  the same work, " << result::human_seconds(found.noise->median_seconds)
+  out << "Noise\n  the same work, " << text::human_seconds(found.noise->median_seconds)
       << " each: 80 % of it within " << percent(found.noise->spread)
       << "; two interleaved halves differ by " << percent(found.noise->difference) << "\n";
 }

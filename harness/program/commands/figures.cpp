@@ -70,7 +70,7 @@ void print_index(const gallery::Index& index, const std::vector<const suite::Pap
   for (const IndexedSuite* suite : suites) {
     if (suite->state_reason.empty()) continue;
     std::cout << suite->name << ": " << word_of(suite->state) << ", since "
-              << result::quotable(suite->state_reason, 300) << "\n";
+              << text::quotable(suite->state_reason, 300) << "\n";
   }
 }
 
@@ -92,7 +92,7 @@ fs::path earlier_run(const fs::path& runs, const IndexedSuite& suite) {
 
 fs::path new_run_folder(const fs::path& runs, const IndexedSuite& suite) {
   std::string time;
-  for (const char letter : result::now_text()) {
+  for (const char letter : text::now_text()) {
     if (letter != '-' && letter != ':') time += letter;
   }
   return runs / (suite.name + "-" + suite.hash.substr(0, 8) + "-" + time);
@@ -161,7 +161,7 @@ ExitCode run_figures(FiguresArguments& arguments, const gallery::Index& index,
     try {
       code = run_figure(arguments, index, suite);
     } catch (const Failure& failure) {
-      std::cerr << "attnbench: " << result::bounded_message(failure.what()) << "\n";
+      std::cerr << "attnbench: " << text::bounded_message(failure.what()) << "\n";
       code = failure.code();
     }
     if (code == ExitCode::interrupted) {

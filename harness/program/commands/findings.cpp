@@ -19,8 +19,6 @@
 namespace attnbench::commands {
 namespace {
 
-using result::Json;
-
 constexpr const char* writer = "check";
 
 /// "markdown" or "json"; empty where neither flag nor ending says.
@@ -37,10 +35,10 @@ void CheckReports::validate() const {
   for (const std::string& file : files) {
     if (format_of(file, format).empty()) {
       throw UsageFailure(
-          "--out " + result::quotable(file) +
+          "--out " + text::quotable(file) +
           ": expected a file that ends in .md or .json, or --format markdown or json");
     }
-    result::OutputFile("--out", file, writer, force);
+    OutputFile("--out", file, writer, force);
   }
 }
 
@@ -50,18 +48,18 @@ void CheckReports::write(const Json& document) const {
     const std::string text =
         json ? document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"
              : reports::check_markdown(document);
-    result::OutputFile("--out", file, writer, true).write(text);
+    OutputFile("--out", file, writer, true).write(text);
   }
 }
 
-Json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
+Json check_facts(const Catalogue& catalogue, const std::vector<std::string>& names,
                  const std::vector<std::string>& plugins, const std::string& device) {
   std::vector<std::string> wanted = names;
   for (std::string& name : wanted) {
     if (const auto named = catalogue.find(name)) name = named->mechanism->name;
   }
   Json mechanisms = Json::array();
-  for (const suite::MechanismSpec& mechanism : catalogue.mechanisms) {
+  for (const MechanismSpec& mechanism : catalogue.mechanisms) {
     const bool one = std::find(wanted.begin(), wanted.end(), mechanism.name) != wanted.end();
     if (one || wanted.empty()) mechanisms.push_back(mechanism);
   }
@@ -71,8 +69,8 @@ Json check_facts(const suite::Catalogue& catalogue, const std::vector<std::strin
   }
   return {{"schema", 1},
           {"command", typed_command()},
-          {"date", result::now_text()},
-          {"build", run::provenance(run::binary_fingerprint(plugins))},
+          {"date", text::now_text()},
+          {"build", process::provenance(process::binary_fingerprint(plugins))},
           {"stamp", catalogue.stamp},
           {"machine", std::move(machine)},
           {"mechanisms", std::move(mechanisms)}};

@@ -28,7 +28,7 @@ struct CheckReports {
 
 /// The facts of a report beside its findings: {command, date, build, stamp, machine, mechanisms}.
 /// `names` are mechanisms or aliases; empty = all. The machine includes the card of `device`.
-nlohmann::json check_facts(const suite::Catalogue& catalogue, const std::vector<std::string>& names,
+nlohmann::json check_facts(const Catalogue& catalogue, const std::vector<std::string>& names,
                            const std::vector<std::string>& plugins, const std::string& device);
 
 // ---- doctor
@@ -37,8 +37,8 @@ struct WorkerFound {
   bool works = false;
   std::string reason;                   ///< why it does not
   std::optional<double> start_seconds;  ///< and what it said of itself, where it started
-  std::optional<suite::Stamp> stamp;
-  std::optional<std::vector<suite::PluginSpec>> plugins;
+  std::optional<Stamp> stamp;
+  std::optional<std::vector<PluginSpec>> plugins;
 };
 
 /// A device other than the CPU: card and condition, or why it cannot be used.
@@ -60,7 +60,7 @@ struct DoctorFound {
   result::MachineCard machine;
   WorkerFound worker;
   std::map<std::string, DeviceFound> devices;
-  std::map<std::string, result::Values> ceilings;
+  std::map<std::string, Values> ceilings;
   std::optional<NoiseFound> noise;
   std::map<std::string, std::string> places;
 };

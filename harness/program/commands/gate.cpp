@@ -30,7 +30,7 @@ struct GateArguments {
 std::map<std::string, std::int64_t> predicted_workspaces(const std::string& name) {
   const suite::Document document = suite::load(find_suite(name));
   const suite::Expanded expanded = suite::expand(document, run::load_catalogue({}), {});
-  const std::vector<run::Forecast> forecasts = run::forecast(expanded.cells, {});
+  const std::vector<attnbench::Forecast> forecasts = run::forecast(expanded.cells, {});
   std::map<std::string, std::int64_t> bytes;
   for (std::size_t i = 0; i < expanded.cells.size(); ++i) {
     const auto cost = forecasts[i].cost.find("workspace_bytes");
@@ -41,42 +41,43 @@ std::map<std::string, std::int64_t> predicted_workspaces(const std::string& name
 }
 
 /// Prints the findings; whether any of them fails.
-bool report_findings(const std::vector<gate::Finding>& findings, const std::string& unit) {
+bool report_findings(const std::vector<counts::Finding>& findings, const std::string& unit) {
   bool failed = false;
-  for (const gate::Finding& finding : findings) {
+  for (const counts::Finding& finding : findings) {
     failed = failed || finding.fails();
     std::cout << (finding.fails() ? "FAILED  " : "fewer   ")
-              << result::quotable(gate::finding_text(finding, unit), 400) << "\n";
+              << text::quotable(counts::finding_text(finding, unit), 400) << "\n";
   }
   return failed;
 }
 
-gate::Counts counted(const GateArguments& arguments) {
-  gate::Counts now = gate::count_instructions(run::program_folder() / "attnbench-counts");
-  const result::Provenance build = run::provenance("");
+counts::Counts counted(const GateArguments& arguments) {
+  counts::Counts now = counts::count_instructions(process::program_folder() / "attnbench-counts");
+  const result::Provenance build = process::provenance("");
   now.compiler = build.compiler;
   now.flags = build.flags;
   now.workspace_bytes = predicted_workspaces(arguments.suite);
   return now;
 }
 
-gate::DeviceCode device_code_here(const GateArguments& arguments) {
-  return gate::device_code_of(arguments.device_code.empty()
-                                  ? run::program_folder().parent_path() / "libattnbench_cuda.a"
-                                  : std::filesystem::path(arguments.device_code));
+counts::DeviceCode device_code_here(const GateArguments& arguments) {
+  return counts::device_code_of(arguments.device_code.empty()
+                                    ? process::program_folder().parent_path() /
+                                          "libattnbench_cuda.a"
+                                    : std::filesystem::path(arguments.device_code));
 }
 
 /// Those of this build or, where it has none, those that the file has.
-void update_device_code(const GateArguments& arguments, gate::Counts& now) {
-  const gate::DeviceCode device = device_code_here(arguments);
+void update_device_code(const GateArguments& arguments, counts::Counts& now) {
+  const counts::DeviceCode device = device_code_here(arguments);
   std::error_code ignored;
   if (device.why_not.empty()) {
     now.device_toolkit = device.toolkit;
     for (const auto& [name, kernel] : device.kernels) {
-      now.device_code[name] = gate::device_text(kernel);
+      now.device_code[name] = counts::device_text(kernel);
     }
   } else if (std::filesystem::exists(arguments.counts, ignored)) {
-    const gate::Counts stored = gate::read_counts(arguments.counts);
+    const counts::Counts stored = counts::read_counts(arguments.counts);
     now.device_toolkit = stored.device_toolkit;
     now.device_code = stored.device_code;
     std::cout << "SKIPPED device code stays as it was: " << device.why_not << "\n";
@@ -85,22 +86,22 @@ void update_device_code(const GateArguments& arguments, gate::Counts& now) {
 
 /// Holds what CUDA kernels take against the counts; whether any of it grew. What cannot be held is
 /// said.
-bool device_code_grew(const GateArguments& arguments, const gate::Counts& stored) {
-  gate::DeviceKernels before;
+bool device_code_grew(const GateArguments& arguments, const counts::Counts& stored) {
+  counts::DeviceKernels before;
   for (const auto& [name, text] : stored.device_code) {
-    before[name] = gate::device_kernel_from(name, text);
+    before[name] = counts::device_kernel_from(name, text);
   }
-  const gate::DeviceCode device = device_code_here(arguments);
+  const counts::DeviceCode device = device_code_here(arguments);
   std::string why = device.why_not;
   if (why.empty() && before.empty()) why = "the counts have none; attnbench gate --update adds it";
   if (why.empty() && stored.device_toolkit != device.toolkit) {
     why = "\"" + device.toolkit + "\" here, \"" + stored.device_toolkit + "\" in the counts";
   }
   if (!why.empty()) {
-    std::cout << "SKIPPED device code is not compared: " << result::quotable(why, 400) << "\n";
+    std::cout << "SKIPPED device code is not compared: " << text::quotable(why, 400) << "\n";
     return false;
   }
-  const gate::DeviceFindings found = gate::device_findings(before, device.kernels);
+  const counts::DeviceFindings found = counts::device_findings(before, device.kernels);
   for (const std::string& architecture : found.not_built) {
     std::cout << "SKIPPED device code " << architecture << " is not built here\n";
   }
@@ -112,12 +113,12 @@ bool device_code_grew(const GateArguments& arguments, const gate::Counts& stored
 
 /// Of the file that --update replaces, which the tree has and no list of ours.
 void expect_counts_or_nothing(const GateArguments& arguments) {
-  const result::OutputFile file("--counts", arguments.counts, "gate", true);
+  const OutputFile file("--counts", arguments.counts, "gate", true);
   std::error_code ignored;
   if (arguments.force || !std::filesystem::is_regular_file(arguments.counts, ignored)) return;
   if (std::filesystem::file_size(arguments.counts, ignored) == 0) return;
   try {
-    gate::read_counts(arguments.counts);
+    counts::read_counts(arguments.counts);
   } catch (const UsageFailure& failure) {
     throw UsageFailure(std::string(failure.what()) +
                        "; choose another file with --counts, or pass --force to replace it");
@@ -127,26 +128,26 @@ void expect_counts_or_nothing(const GateArguments& arguments) {
 int run_gate(const GateArguments& arguments) {
   if (arguments.update) {
     expect_counts_or_nothing(arguments);
-    gate::Counts now = counted(arguments);
+    counts::Counts now = counted(arguments);
     update_device_code(arguments, now);
-    result::write_atomically(arguments.counts, gate::counts_text(now));
+    write_atomically(arguments.counts, counts::counts_text(now));
     std::cout << "written " << arguments.counts << ": " << now.instructions.size() << " calls ("
               << now.instruction_set << " alone was counted), " << now.workspace_bytes.size()
               << " workspaces\n";
     return 0;
   }
-  const gate::Counts stored = gate::read_counts(arguments.counts);
-  const gate::Counts now = counted(arguments);
+  const counts::Counts stored = counts::read_counts(arguments.counts);
+  const counts::Counts now = counted(arguments);
   bool failed = false;
-  const std::string why = gate::not_comparable(stored, now);
+  const std::string why = counts::not_comparable(stored, now);
   if (why.empty()) {
-    failed = report_findings(
-        gate::findings_of(stored.instructions, now.instructions, gate::instructions_repeat_within),
-        "instructions");
+    failed = report_findings(counts::findings_of(stored.instructions, now.instructions,
+                                                 counts::instructions_repeat_within),
+                             "instructions");
   } else {
-    std::cout << "SKIPPED instructions are not comparable: " << result::quotable(why, 400) << "\n";
+    std::cout << "SKIPPED instructions are not comparable: " << text::quotable(why, 400) << "\n";
   }
-  const auto workspaces = gate::findings_of(stored.workspace_bytes, now.workspace_bytes, 0);
+  const auto workspaces = counts::findings_of(stored.workspace_bytes, now.workspace_bytes, 0);
   failed = report_findings(workspaces, "bytes of workspace") || failed;
   failed = device_code_grew(arguments, stored) || failed;
   if (failed) {

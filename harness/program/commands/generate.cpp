@@ -76,11 +76,11 @@ class InterruptedGeneration : public Failure {
 /// A run with checkpoints, as its journal tells it.
 struct TrainedRun {
   run::RunFolder folder;
-  std::vector<run::Cell> cells;
+  std::vector<attnbench::Cell> cells;
   std::vector<std::string> plugins;
   std::uint64_t seed = 0;
 
-  bool has_checkpoint(const run::Cell& cell) const {
+  bool has_checkpoint(const attnbench::Cell& cell) const {
     std::error_code ignored;
     return fs::exists(folder.checkpoints(cell.id) / "checkpoint.pt", ignored) ||
            fs::exists(folder.checkpoints(cell.id) / "checkpoint.previous.pt", ignored);
@@ -96,10 +96,10 @@ TrainedRun run_in(const fs::path& path) {
     found.plugins = header.plugins.value_or(std::vector<std::string>{});
     found.seed = header.seed.value_or(0);
   } catch (const SchemaError& error) {
-    throw UsageFailure(result::quotable(found.folder.journal().string()) +
+    throw UsageFailure(text::quotable(found.folder.journal().string()) +
                        ":1: not the header of a run (" + error.what() + ")");
   } catch (const fs::filesystem_error& error) {
-    throw UsageFailure(result::quotable(path.string()) + ": " + error.code().message());
+    throw UsageFailure(text::quotable(path.string()) + ": " + error.code().message());
   }
   return found;
 }
@@ -108,7 +108,7 @@ TrainedRun run_in(const fs::path& path) {
 std::string list_of(const TrainedRun& run) {
   constexpr std::size_t most = 12;
   std::vector<std::string> words;
-  for (const run::Cell& cell : run.cells) {
+  for (const attnbench::Cell& cell : run.cells) {
     if (run.has_checkpoint(cell)) words.push_back(cell.id + " (" + cell.label + ")");
   }
   if (words.empty()) return "";
@@ -122,9 +122,9 @@ std::string list_of(const TrainedRun& run) {
 
 /// The cell whose id, or whose label, which no other cell has, is `name`; the only one with a
 /// checkpoint where `name` is empty.
-const run::Cell& cell_of(const TrainedRun& run, const std::string& name) {
-  std::vector<const run::Cell*> found;
-  for (const run::Cell& cell : run.cells) {
+const attnbench::Cell& cell_of(const TrainedRun& run, const std::string& name) {
+  std::vector<const attnbench::Cell*> found;
+  for (const attnbench::Cell& cell : run.cells) {
     if (cell.id == name) return cell;
     if (name.empty() ? run.has_checkpoint(cell) : cell.label == name) found.push_back(&cell);
   }
@@ -137,16 +137,16 @@ const run::Cell& cell_of(const TrainedRun& run, const std::string& name) {
                        "they ran with --keep-checkpoints");
   }
   throw UsageFailure((name.empty()    ? "several cells have checkpoints: say --cell ID"
-                      : found.empty() ? folder + " has no cell \"" + result::quotable(name) + "\""
-                                      : "several cells are called \"" + result::quotable(name) +
+                      : found.empty() ? folder + " has no cell \"" + text::quotable(name) + "\""
+                                      : "several cells are called \"" + text::quotable(name) +
                                             "\": say --cell ID") +
                      (known.empty() ? "" : "; with checkpoints: " + known));
 }
 
-void require_checkpoint(const TrainedRun& run, const run::Cell& cell) {
+void require_checkpoint(const TrainedRun& run, const attnbench::Cell& cell) {
   if (run.has_checkpoint(cell)) return;
   throw UsageFailure(run.folder.path.string() + " holds no checkpoint of the cell " + cell.id +
-                     " (" + result::quotable(cell.label) +
+                     " (" + text::quotable(cell.label) +
                      "): only trainings have one, and it is deleted when they end unless they run "
                      "with --keep-checkpoints");
 }
@@ -155,18 +155,18 @@ void require_checkpoint(const TrainedRun& run, const run::Cell& cell) {
 void require_text(const std::string& file, bool raw) {
   std::error_code fault;
   if (!fs::exists(file, fault)) {
-    throw UsageFailure("--score " + result::quotable(file) + ": no such file");
+    throw UsageFailure("--score " + text::quotable(file) + ": no such file");
   }
   if (!fs::is_regular_file(file, fault) || !std::ifstream(file).good()) {
-    throw UsageFailure("--score " + result::quotable(file) + ": not a file that can be read");
+    throw UsageFailure("--score " + text::quotable(file) + ": not a file that can be read");
   }
   if (fs::file_size(file, fault) < 2) {
-    throw UsageFailure("--score " + result::quotable(file) +
+    throw UsageFailure("--score " + text::quotable(file) +
                        ": expected at least two bytes, one to read and one to score");
   }
-  const std::string why = raw ? "" : tasks::prepared::text_fault(file);
+  const std::string why = raw ? "" : tasks::data::text_fault(file);
   if (why.empty()) return;
-  throw UsageFailure("--score " + result::quotable(file) + ": " + why +
+  throw UsageFailure("--score " + text::quotable(file) + ": " + why +
                      "; give a text, unpacked, or pass --raw to score its bytes");
 }
 
@@ -240,11 +240,11 @@ class Follower {
 };
 
 protocol::Generate request_of(const GenerateArguments& arguments, const TrainedRun& run,
-                              const run::Cell& cell) {
+                              const attnbench::Cell& cell) {
   protocol::Generate request;
   request.cell = cell;
   request.checkpoint = run.folder.checkpoints(cell.id);
-  request.binary = run::binary_fingerprint(run.plugins);
+  request.binary = process::binary_fingerprint(run.plugins);
   request.run_seed = run.seed;
   request.prompt = arguments.prompt;
   request.bytes = arguments.score.empty() ? arguments.bytes : 0;
@@ -255,12 +255,12 @@ protocol::Generate request_of(const GenerateArguments& arguments, const TrainedR
   request.limits.memory_bytes =
       arguments.memory_limit.empty()
           ? static_cast<std::int64_t>(memory_share *
-                                      static_cast<double>(run::available_memory_bytes()))
-          : run::parse_bytes(arguments.memory_limit);
+                                      static_cast<double>(process::available_memory_bytes()))
+          : process::parse_bytes(arguments.memory_limit);
   return request;
 }
 
-[[noreturn]] void fail(const protocol::GenerateAnswer& answer, const run::Cell& cell) {
+[[noreturn]] void fail(const protocol::GenerateAnswer& answer, const attnbench::Cell& cell) {
   const bool unsupported = answer.status == result::Status::unsupported;
   if (answer.refused || unsupported) {
     throw UsageFailure(unsupported ? "unsupported: " + answer.reason : answer.reason);
@@ -275,10 +275,10 @@ protocol::Generate request_of(const GenerateArguments& arguments, const TrainedR
       message);
 }
 
-std::string human(std::int64_t bytes) { return result::human_bytes(static_cast<double>(bytes)); }
+std::string human(std::int64_t bytes) { return text::human_bytes(static_cast<double>(bytes)); }
 
 /// On standard error, where standard output has the bytes.
-void print_summary(const protocol::GenerateAnswer& answer, const run::Cell& cell) {
+void print_summary(const protocol::GenerateAnswer& answer, const attnbench::Cell& cell) {
   char rate[64];
   std::snprintf(rate, sizeof rate, "%.1f s, %.0f a second", answer.seconds,
                 answer.seconds > 0 ? static_cast<double>(answer.bytes) / answer.seconds : 0.0);
@@ -303,7 +303,7 @@ void print_summary(const protocol::GenerateAnswer& answer, const run::Cell& cell
 
 /// Asks the worker, and hands on what comes meanwhile. `so_far` gets what was last said of a text.
 protocol::GenerateAnswer ask(run::WorkerClient& client, const protocol::Generate& request,
-                             Follower& follower, const run::Interrupts& interrupts,
+                             Follower& follower, const process::Interrupts& interrupts,
                              std::string& so_far) {
   run::Progress progress(run::ProgressStyle::automatic, 1);
   client.on_tick([&] {
@@ -337,10 +337,10 @@ protocol::GenerateAnswer ask(run::WorkerClient& client, const protocol::Generate
 int generate_command(const GenerateArguments& arguments) {
   require_consistent(arguments);
   const TrainedRun trained = run_in(arguments.run);
-  const run::Cell& cell = cell_of(trained, arguments.cell);
+  const attnbench::Cell& cell = cell_of(trained, arguments.cell);
   require_checkpoint(trained, cell);
   protocol::Generate request = request_of(arguments, trained, cell);
-  const run::Interrupts interrupts;
+  const process::Interrupts interrupts;
   const ScratchFolder scratch;
   request.out = scratch / "bytes";
   request.log = scratch / "log.txt";

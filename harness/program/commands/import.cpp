@@ -13,7 +13,6 @@ namespace attnbench::commands {
 namespace {
 
 namespace fs = std::filesystem;
-using result::Json;
 
 struct ImportArguments {
   std::vector<std::string> files;
@@ -22,12 +21,12 @@ struct ImportArguments {
 };
 
 Json read_json(const std::string& file) {
-  return result::parse_json_file(file, "a file of foreign records, in JSON");
+  return parse_json_file(file, "a file of foreign records, in JSON");
 }
 
 /// Warns where other programs ran with another number of threads.
 void warn_of_threads(const result::Result& ours, const Json& foreign, const std::string& file) {
-  const int theirs = result::threads_of_foreign(foreign, file);
+  const int theirs = run::threads_of_foreign(foreign, file);
   if (ours.run.threads.value_or(theirs) == theirs) return;
   std::cerr << file << ": measured with " << theirs << " threads, the run beside it with "
             << *ours.run.threads << "\n";
@@ -37,7 +36,7 @@ int run_import(const ImportArguments& arguments) {
   result::Result joined = result::read_result(arguments.beside);
   for (const std::string& file : arguments.files) {
     const Json foreign = read_json(file);
-    joined = result::with_foreign(std::move(joined), foreign, file);
+    joined = run::with_foreign(std::move(joined), foreign, file);
     warn_of_threads(joined, foreign, file);
   }
   const fs::path out = fs::path(arguments.out) / "result.json";

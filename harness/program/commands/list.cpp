@@ -50,24 +50,24 @@ class Lister {
   }
 
  private:
-  const suite::Catalogue& catalogue() {
+  const Catalogue& catalogue() {
     if (!catalogue_) catalogue_ = catalogue_with(plugins_);
     return *catalogue_;
   }
 
   std::vector<Item> mechanisms() {
     std::vector<Item> items;
-    for (const suite::MechanismSpec& one : catalogue().mechanisms) {
+    for (const MechanismSpec& one : catalogue().mechanisms) {
       const std::string from = one.origin == "built in" ? "" : "  (from " + one.origin + ")";
-      items.push_back({one, one.name, one.title, suite::listed(one.implementation_names()) + from});
+      items.push_back({one, one.name, one.title, text::listed(one.implementation_names()) + from});
     }
     return items;
   }
 
   std::vector<Item> implementations() {
     std::vector<Item> items;
-    for (const suite::MechanismSpec& mechanism : catalogue().mechanisms) {
-      for (const suite::ImplementationSpec& one : mechanism.implementations) {
+    for (const MechanismSpec& mechanism : catalogue().mechanisms) {
+      for (const ImplementationSpec& one : mechanism.implementations) {
         const std::string name = mechanism.name + "/" + one.name;
         Json json = one;
         json.update({{"mechanism", mechanism.name}, {"name", name}});
@@ -79,8 +79,8 @@ class Lister {
 
   std::vector<Item> aliases() {
     std::vector<Item> items;
-    for (const suite::MechanismSpec& mechanism : catalogue().mechanisms) {
-      for (const suite::AliasSpec& one : mechanism.aliases) {
+    for (const MechanismSpec& mechanism : catalogue().mechanisms) {
+      for (const AliasSpec& one : mechanism.aliases) {
         Json json = one;
         json.update({{"mechanism", mechanism.name}});
         const std::string options = one.options.empty() ? "" : " " + to_json(one.options).dump();
@@ -93,7 +93,7 @@ class Lister {
 
   std::vector<Item> tasks() {
     std::vector<Item> items;
-    for (const suite::TaskSpec& one : catalogue().tasks) {
+    for (const TaskSpec& one : catalogue().tasks) {
       items.push_back({one, one.name, one.title, ""});
     }
     return items;
@@ -108,7 +108,7 @@ class Lister {
                         {"profiles", known.profiles}},
                        known.file.string(),
                        known.title,
-                       known.profiles.empty() ? "" : "profiles: " + suite::listed(known.profiles)});
+                       known.profiles.empty() ? "" : "profiles: " + text::listed(known.profiles)});
     }
     return items;
   }
@@ -136,7 +136,7 @@ class Lister {
   }
 
   const std::vector<std::string>& plugins_;
-  std::optional<suite::Catalogue> catalogue_;
+  std::optional<Catalogue> catalogue_;
 };
 
 int list(const ListArguments& arguments) {
@@ -168,7 +168,7 @@ int list(const ListArguments& arguments) {
 void add_list(CommandLine& line) {
   Command& command = line.add("list", "List mechanisms, tasks, suites, devices and presets");
   auto arguments = std::make_shared<ListArguments>();
-  command.option("what", arguments->kind, suite::listed(kinds) + "; all of them by default")
+  command.option("what", arguments->kind, text::listed(kinds) + "; all of them by default")
       .one_of(kinds);
   add_plugin_argument(command, arguments->plugins);
   command.flag("--json", arguments->json, "All details, as JSON");

@@ -86,7 +86,7 @@ run::RunSettings settings_of(const MeasureArguments& arguments) {
   if (arguments.given("--rounds")) settings.rounds = arguments.rounds;
   if (arguments.given("--cell-timeout")) settings.cell_timeout_seconds = arguments.cell_timeout;
   if (!arguments.memory_limit.empty()) {
-    settings.memory_limit_bytes = run::parse_bytes(arguments.memory_limit);
+    settings.memory_limit_bytes = process::parse_bytes(arguments.memory_limit);
   }
   settings.wait_seconds = arguments.wait.most_seconds();
   settings.keep_blas_core = arguments.keep_blas_core;
@@ -105,7 +105,7 @@ void expect_free(const std::filesystem::path& folder, const MeasureArguments& ar
     names.insert(names.end(), {"index.html", "tables/result.md", "tables/result.tex",
                                "tables/result.csv", "tables/result_samples.csv"});
   }
-  result::Manifest(folder, "run").expect_ours(names);
+  Manifest(folder, "run").expect_ours(names);
 }
 
 void make_report(const std::filesystem::path& folder, const MeasureArguments& arguments) {
@@ -114,23 +114,23 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
     options.force = arguments.force;
     const reports::Report report = reports::write_report({folder}, options);
     for (const std::string& message : report.messages) {
-      std::cerr << result::bounded_message(message) << "\n";
+      std::cerr << text::bounded_message(message) << "\n";
     }
     std::cout << "page    " << report.page.string() << "\n";
   } catch (const std::exception& error) {
     // The results are written; `attnbench report` makes the page again.
-    std::cerr << "attnbench: no page: " << result::bounded_message(error.what())
+    std::cerr << "attnbench: no page: " << text::bounded_message(error.what())
               << "\nmake it with: attnbench report " << folder.string() << "\n";
   }
 }
 
 void print_table(const result::Result& document) {
-  result::TableStyle style;
+  reports::TableStyle style;
   style.width = terminal_width(style.width);
-  style.colour = result::shows_colour(stdout);
-  const std::string table = result::table(document, style);
+  style.colour = text::shows_colour(stdout);
+  const std::string table = reports::table(document, style);
   style.colour ? print_with_sequences(table) : print_coloured(table);
-  print_coloured(result::status_line(document) + "\n");
+  print_coloured(reports::status_line(document) + "\n");
 }
 
 void print_verdict(const reports::verdict::Verdict& verdict) {

@@ -16,7 +16,6 @@ namespace attnbench::commands {
 namespace {
 
 namespace fs = std::filesystem;
-using result::Json;
 
 struct MergeArguments {
   std::vector<std::string> runs;
@@ -38,7 +37,7 @@ void expect_own_folder(const fs::path& out) {
     // It is not a result of ours.
   }
   if (ours) return;
-  throw UsageFailure(result::quotable(file.string()) +
+  throw UsageFailure(text::quotable(file.string()) +
                      ": is there already and no merged result; --out names another folder");
 }
 
@@ -50,7 +49,7 @@ void print_notes(const run::Merged& merged) {
   if (merged.missing.empty()) return;
   std::cerr << "attnbench: missing:\n";
   for (const std::string& part : merged.missing) {
-    std::cerr << "  " << result::quotable(part, 300) << "\n";
+    std::cerr << "  " << text::quotable(part, 300) << "\n";
   }
 }
 
@@ -100,7 +99,7 @@ int run_merge(const MergeArguments& arguments) {
   const run::Merged merged = merged_of(arguments);
   std::error_code error;
   fs::create_directories(out, error);
-  if (error) throw EnvironmentFailure(result::quotable(arguments.out) + ": " + error.message());
+  if (error) throw EnvironmentFailure(text::quotable(arguments.out) + ": " + error.message());
   result::write_result(out / "result.json", merged.result);
   for (const result::Result& part : result::by_machine(merged.result)) {
     if (merged.result.further.contains("machines")) std::cout << *part.suite.title << "\n";

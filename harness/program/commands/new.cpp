@@ -157,7 +157,7 @@ bool is_source_tree(const fs::path& folder) {
 
 /// The source tree at or above the current folder, else the one that this program was built from.
 fs::path source_tree() {
-  for (fs::path folder : {fs::current_path(), run::program_folder()}) {
+  for (fs::path folder : {fs::current_path(), process::program_folder()}) {
     for (; folder.has_relative_path(); folder = folder.parent_path()) {
       if (is_source_tree(folder)) return folder;
     }
@@ -170,13 +170,13 @@ fs::path source_tree() {
 /// The folder for -Dattnbench_DIR of a plugin's build.
 fs::path package_folder() {
   std::error_code ignored;
-  const fs::path above = run::program_folder().parent_path();
+  const fs::path above = process::program_folder().parent_path();
   const fs::path installed = above / "lib/cmake/attnbench";
   return fs::exists(installed, ignored) ? installed : above / "package";
 }
 
 void refuse_taken(const std::string& name) {
-  suite::Catalogue catalogue;
+  Catalogue catalogue;
   try {
     catalogue = run::load_catalogue({});
   } catch (const EnvironmentFailure&) {
@@ -201,7 +201,7 @@ void write_all(const fs::path& folder, const std::vector<NewFile>& files) {
   const char* before = "wrote  ";
   for (const NewFile& file : files) {
     fs::create_directories((folder / file.path).parent_path());
-    result::write_atomically(folder / file.path, file.text);
+    write_atomically(folder / file.path, file.text);
     if (file.executable) {
       fs::permissions(folder / file.path,
                       fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
@@ -216,7 +216,7 @@ void write(const fs::path& folder, const std::vector<NewFile>& files) {
   try {
     write_all(folder, files);
   } catch (const fs::filesystem_error& error) {
-    throw UsageFailure(result::quotable(folder.string()) + ": " + error.code().message() +
+    throw UsageFailure(text::quotable(folder.string()) + ": " + error.code().message() +
                        "; name a folder that is there or can be made");
   }
 }
@@ -246,7 +246,7 @@ int write_workflow(const NewArguments& arguments) {
   const std::string& name = arguments.name;
   const bool suite = fs::path(name).extension() == ".json";
   const std::string complaint = suite ? suite_complaint(name) : name_complaint(name);
-  if (!complaint.empty()) throw UsageFailure("new " + result::quotable(name) + ": " + complaint);
+  if (!complaint.empty()) throw UsageFailure("new " + text::quotable(name) + ": " + complaint);
   if (!arguments.plugin.empty()) {
     throw UsageFailure("--workflow writes beside what is there; --plugin comes first, alone");
   }

@@ -41,7 +41,7 @@ struct Totals {
 
 struct PlannedSuite {
   suite::Expanded suite;
-  std::vector<run::Forecast> forecasts;  ///< in the cells' order
+  std::vector<attnbench::Forecast> forecasts;  ///< in the cells' order
   run::Pace pace;
 
   Totals of_cell(std::size_t index) const;
@@ -56,7 +56,7 @@ void Totals::add(const Totals& other) {
 }
 
 Totals PlannedSuite::of_cell(std::size_t index) const {
-  const run::Forecast& forecast = forecasts[index];
+  const attnbench::Forecast& forecast = forecasts[index];
   Totals totals;
   totals.cells = 1;
   if (!forecast.supported) {
@@ -70,7 +70,7 @@ Totals PlannedSuite::of_cell(std::size_t index) const {
 }
 
 /// Asks the worker, or the cache, for the forecasts. Throws as suite::expand and run::forecast do.
-PlannedSuite planned_suite(const suite::Document& document, const suite::Catalogue& catalogue,
+PlannedSuite planned_suite(const suite::Document& document, const Catalogue& catalogue,
                            const suite::Choices& choices, const std::vector<std::string>& plugins,
                            const run::Pace& pace) {
   PlannedSuite planned{suite::expand(document, catalogue, choices), {}, pace};
@@ -80,7 +80,7 @@ PlannedSuite planned_suite(const suite::Document& document, const suite::Catalog
 
 /// "4.10 GFLOP", "12 FLOP".
 std::string flops(double count) {
-  const std::string text = result::human_count(count);
+  const std::string text = text::human_count(count);
   const bool bare = std::isdigit(static_cast<unsigned char>(text.back())) != 0;
   return text + (bare ? " FLOP" : "FLOP");
 }
@@ -94,36 +94,36 @@ Row row_of(const std::string& label, const Totals& totals) {
           std::to_string(totals.cells),
           totals.unsupported == 0 ? "-" : std::to_string(totals.unsupported),
           flops(totals.model_flops),
-          result::human_bytes(totals.peak_bytes),
+          text::human_bytes(totals.peak_bytes),
           run::human_duration(totals.seconds)};
 }
 
 /// The status of a cell that will not run: data that are not there make it skipped.
-std::string word_of(const run::Forecast& forecast) {
+std::string word_of(const attnbench::Forecast& forecast) {
   return result::to_string(forecast.status.value_or(result::Status::unsupported));
 }
 
 void print_cells(const PlannedSuite& planned) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
-    const run::Forecast& forecast = planned.forecasts[i];
+    const attnbench::Forecast& forecast = planned.forecasts[i];
     const Totals totals = planned.of_cell(i);
     const bool supported = totals.unsupported == 0;
     rows.push_back({suite::describe(planned.suite.cells[i]),
                     supported ? forecast.implementation : word_of(forecast),
                     supported ? flops(totals.model_flops) : "-",
-                    supported ? result::human_bytes(totals.peak_bytes) : "-",
-                    supported ? std::string() : result::quotable(forecast.reason, 600)});
+                    supported ? text::human_bytes(totals.peak_bytes) : "-",
+                    supported ? std::string() : text::quotable(forecast.reason, 600)});
   }
   print_columns(std::cout, rows, "  ");
 }
 
 void print_reasons(const PlannedSuite& planned) {
   std::map<std::pair<std::string, std::string>, std::size_t> reasons;
-  for (const run::Forecast& forecast : planned.forecasts) {
+  for (const attnbench::Forecast& forecast : planned.forecasts) {
     if (forecast.supported) continue;
     const std::string reason = forecast.reason.empty() ? "no reason given" : forecast.reason;
-    ++reasons[{word_of(forecast), result::quotable(reason, 600)}];
+    ++reasons[{word_of(forecast), text::quotable(reason, 600)}];
   }
   for (const auto& [why, count] : reasons) {
     std::cout << "  " << why.first << ", " << count << (count == 1 ? " cell: " : " cells: ")
@@ -136,7 +136,7 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
   std::map<std::string, Totals> by_label;
   Totals all;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
-    const run::Cell& cell = planned.suite.cells[i];
+    const attnbench::Cell& cell = planned.suite.cells[i];
     const std::string label = cell.task_label + "  " + cell.label;
     if (by_label.count(label) == 0) labels.push_back(label);
     const Totals totals = planned.of_cell(i);
@@ -147,7 +147,7 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
   std::cout << document.name << (info.profile.empty() ? "" : ", profile " + info.profile) << ": "
             << all.cells << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
             << " rounds each\n";
-  if (info.notes) std::cout << "  " << result::quotable(*info.notes, 600) << "\n";
+  if (info.notes) std::cout << "  " << text::quotable(*info.notes, 600) << "\n";
   std::vector<Row> rows{
       {"", "cells", "unsupported", "one call of each", "largest", "time, estimated"}};
   for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));
@@ -156,8 +156,8 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
   print_reasons(planned);
   if (list_cells) print_cells(planned);
   const suite::AssumedMachine& machine = planned.pace.machine();
-  const std::string rates = result::human_count(machine.flops_per_second) + "FLOP/s and " +
-                            result::human_count(machine.bytes_per_second) + "B/s";
+  const std::string rates = text::human_count(machine.flops_per_second) + "FLOP/s and " +
+                            text::human_count(machine.bytes_per_second) + "B/s";
   std::cout << "  The time is an estimate, not a measurement: "
             << (planned.pace.has_experience()
                     ? "from what earlier runs took on this machine, at " + rates
@@ -197,7 +197,7 @@ Json as_json(const suite::Document& document, const PlannedSuite& planned) {
 
 int plan(PlanArguments& arguments) {
   const std::vector<suite::Document> documents = take_documents(arguments.suites);
-  const suite::Catalogue catalogue = catalogue_with(arguments.suites.plugins);
+  const Catalogue catalogue = catalogue_with(arguments.suites.plugins);
   const run::Pace pace = run::remembered_pace(run::pace_file(measure::cpu_model()));
   Json all = Json::array();
   for (const suite::Document& document : documents) {

@@ -19,8 +19,8 @@ namespace attnbench::commands {
 namespace {
 
 namespace fs = std::filesystem;
-namespace lra = tasks::lra;
-namespace prepared = tasks::prepared;
+namespace data = tasks::data;
+namespace lra = data::lra;
 
 constexpr std::size_t longest_shown = 600;  // letters of a row
 constexpr double seconds_between_lines = 10;
@@ -53,7 +53,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void show(const prepared::Progress& progress) {
+  void show(const data::Progress& progress) {
     const bool another = progress.stage != stage_;
     if (another) shown_ = -seconds_between_lines;  // each stage has a clock of its own
     stage_ = progress.stage;
@@ -67,7 +67,7 @@ class ProgressLine {
       return;
     }
     // Not through std::cerr, which makes control characters visible.
-    const std::string line = result::shorten(text(progress), terminal_width(100) - 1);
+    const std::string line = text::shorten(text(progress), terminal_width(100) - 1);
     std::fprintf(stderr, "\r\033[K%s", line.c_str());
     std::fflush(stderr);
     drawn_ = true;
@@ -80,25 +80,25 @@ class ProgressLine {
   }
 
  private:
-  std::string text(const prepared::Progress& progress) const {
+  std::string text(const data::Progress& progress) const {
     const double share = progress.total == 0 ? 1
                                              : static_cast<double>(progress.done) /
                                                    static_cast<double>(progress.total);
     char percent[16];
     std::snprintf(percent, sizeof percent, " (%.0f %%)", 100 * share);
-    const bool rows = progress.stage == prepared::Progress::Stage::making;
+    const bool rows = progress.stage == data::Progress::Stage::making;
     std::string line = name_ + ": ";
     if (rows) {
       line += grouped(progress.done) + " of " + grouped(progress.total) + " rows";
     } else {
-      line += "reading, " + result::human_bytes(static_cast<double>(progress.done)) + " of " +
-              result::human_bytes(static_cast<double>(progress.total));
+      line += "reading, " + text::human_bytes(static_cast<double>(progress.done)) + " of " +
+              text::human_bytes(static_cast<double>(progress.total));
     }
     line += percent;
     if (progress.rate() > 0) {
       line += ", " +
               (rows ? grouped(static_cast<std::uint64_t>(progress.rate())) + " rows"
-                    : result::human_bytes(progress.rate())) +
+                    : text::human_bytes(progress.rate())) +
               "/s";
     }
     if (progress.done < progress.total && progress.seconds_left() >= 0) {
@@ -110,13 +110,13 @@ class ProgressLine {
   std::string name_;
   bool terminal_;
   bool drawn_ = false;
-  prepared::Progress::Stage stage_ = prepared::Progress::Stage::making;
+  data::Progress::Stage stage_ = data::Progress::Stage::making;
   double shown_ = -seconds_between_lines;
   std::uint64_t done_ = 0;  ///< at the line before
 };
 
 /// "hold_out=2500 data_seed=0"; versions of generators and readers are not settings of users.
-std::string settings_text(const prepared::Description& description) {
+std::string settings_text(const data::Description& description) {
   std::string text;
   for (const auto& [name, value] : description.settings.items()) {
     if (name == "generator" || name == "reader") continue;
@@ -126,20 +126,19 @@ std::string settings_text(const prepared::Description& description) {
   return text;
 }
 
-std::string split_text(const prepared::Cache& cache) {
+std::string split_text(const data::Cache& cache) {
   std::string text;
-  for (const prepared::Split split : prepared::every_split) {
-    const prepared::SplitFacts& facts = cache.facts(split);
+  for (const data::Split split : data::every_split) {
+    const data::SplitFacts& facts = cache.facts(split);
     if (facts.rows == 0) continue;
     if (cache.description().classes.size() == 1) {  // one text, cut into rows
-      text += "  " + std::string(prepared::to_string(split)) + ": " + grouped(facts.tokens) +
-              " bytes\n";
+      text +=
+          "  " + std::string(data::to_string(split)) + ": " + grouped(facts.tokens) + " bytes\n";
       continue;
     }
     char majority[16];
     std::snprintf(majority, sizeof majority, "%.1f %%", 100 * facts.majority());
-    text += "  " + std::string(prepared::to_string(split)) + ": " + grouped(facts.rows) +
-            " rows of " +
+    text += "  " + std::string(data::to_string(split)) + ": " + grouped(facts.rows) + " rows of " +
             (facts.shortest == facts.longest
                  ? grouped(facts.longest)
                  : grouped(facts.shortest) + " to " + grouped(facts.longest)) +
@@ -148,7 +147,7 @@ std::string split_text(const prepared::Cache& cache) {
   return text;
 }
 
-std::string document_text(const prepared::Cache& cache, std::uint64_t row, int tower) {
+std::string document_text(const data::Cache& cache, std::uint64_t row, int tower) {
   std::vector<std::int64_t> ids(cache.length(row, tower));
   cache.copy(row, tower, ids);
   if (cache.description().task == "lra.listops") {
@@ -162,22 +161,22 @@ std::string document_text(const prepared::Cache& cache, std::uint64_t row, int t
   return text;
 }
 
-void show_texts(const prepared::Cache& cache, std::span<const std::uint32_t> rows) {
+void show_texts(const data::Cache& cache, std::span<const std::uint32_t> rows) {
   for (const std::uint32_t row : rows) {
     const auto label = static_cast<std::size_t>(cache.label(row));
     std::cout << cache.description().classes.at(label) << "\t";
     for (int tower = 0; tower < cache.description().towers; ++tower) {
       std::cout << (tower == 0 ? "" : "\t")
-                << result::quotable(document_text(cache, row, tower), longest_shown);
+                << text::quotable(document_text(cache, row, tower), longest_shown);
     }
     std::cout << "\n";
   }
 }
 
 /// The first rows: images on a sheet beside the cache, others as text.
-void show(const prepared::Cache& cache, int count) {
+void show(const data::Cache& cache, int count) {
   std::span<const std::uint32_t> rows;
-  for (const prepared::Split split : prepared::every_split) {
+  for (const data::Split split : data::every_split) {
     if (rows.empty()) rows = cache.index(split);
   }
   rows = rows.first(std::min<std::size_t>(rows.size(), static_cast<std::size_t>(count)));
@@ -188,21 +187,21 @@ void show(const prepared::Cache& cache, int count) {
   std::cout << "sheet   " << sheet.string() << " (the lighter a frame, the higher the label)\n";
 }
 
-void prepare_and_show(const PrepareRequest& request, const prepared::ProgressCall& call,
+void prepare_and_show(const PrepareRequest& request, const data::ProgressCall& call,
                       ProgressLine& line) {
   const auto& open = request.raw ? request.task->open_raw : request.task->open;
   const auto source = open(request.settings, request.from, call);
-  const fs::path file = fs::path(request.out) / prepared::cache_name(source->description());
-  prepared::PrepareOptions options;
+  const fs::path file = fs::path(request.out) / data::cache_name(source->description());
+  data::PrepareOptions options;
   options.threads = request.threads;
   options.progress = call;
   line.end();
   std::cerr << request.task->name << ": " << grouped(source->rows()) << " rows, at most "
-            << result::human_bytes(static_cast<double>(source->cache_bytes())) << ", into "
+            << text::human_bytes(static_cast<double>(source->cache_bytes())) << ", into "
             << file.string() << "\n";
-  const prepared::PrepareResult made = prepared::prepare(*source, file, options);
+  const data::PrepareResult made = data::prepare(*source, file, options);
   line.end();
-  const prepared::Cache cache(file);
+  const data::Cache cache(file);
   if (made.already_there) {
     std::cout << "there already\n";
   } else if (made.resumed_rows > 0) {
@@ -210,7 +209,7 @@ void prepare_and_show(const PrepareRequest& request, const prepared::ProgressCal
   }
   std::cout << "file    " << file.string() << "\n"
             << "size    " << grouped(made.rows) << " rows, "
-            << result::human_bytes(static_cast<double>(made.bytes)) << "\n"
+            << text::human_bytes(static_cast<double>(made.bytes)) << "\n"
             << split_text(cache) << "content " << cache.content_hash() << "\n";
   for (const auto& [what, note] : cache.description().notes.items()) {
     std::cout << what << ": " << (note.is_string() ? note.get<std::string>() : note.dump()) << "\n";
@@ -223,15 +222,15 @@ void prepare_and_show(const PrepareRequest& request, const prepared::ProgressCal
 }  // namespace
 
 int prepare_data(const PrepareRequest& request) {
-  run::Interrupts interrupts;
+  process::Interrupts interrupts;
   ProgressLine line(request.task->name);
-  const auto call = [&](const prepared::Progress& progress) {
+  const auto call = [&](const data::Progress& progress) {
     line.show(progress);
     return interrupts.count() == 0;
   };
   try {
     prepare_and_show(request, call, line);
-  } catch (const prepared::Cancelled&) {
+  } catch (const data::Cancelled&) {
     line.end();
     std::cerr
         << "interrupted: what was prepared is kept, and the same command continues from there\n";
@@ -244,17 +243,17 @@ int prepare_data(const PrepareRequest& request) {
 }
 
 int list_prepared_data(const std::string& folder) {
-  const std::vector<prepared::PreparedFile> files =
-      folder.empty() ? std::vector<prepared::PreparedFile>{} : prepared::caches_in(folder);
+  const std::vector<data::PreparedFile> files =
+      folder.empty() ? std::vector<data::PreparedFile>{} : data::caches_in(folder);
   std::vector<Row> rows{{"task", "rows", "size", "content", "file", "settings"}};
-  for (const prepared::PreparedFile& file : files) {
+  for (const data::PreparedFile& file : files) {
     if (!file.cache) {
       rows.push_back({"?", "-", "-", "-", file.file.string(), file.fault});
       continue;
     }
-    const prepared::Description& description = file.cache->description();
+    const data::Description& description = file.cache->description();
     rows.push_back({description.task, grouped(file.cache->rows()),
-                    result::human_bytes(static_cast<double>(file.cache->bytes())),
+                    text::human_bytes(static_cast<double>(file.cache->bytes())),
                     file.cache->content_hash().substr(0, 12), file.file.string(),
                     settings_text(description) + ", from " + description.source});
   }
@@ -265,16 +264,15 @@ int list_prepared_data(const std::string& folder) {
                                  : "nothing is prepared in " + folder)
               << "\n";
   }
-  for (const prepared::DataTask& task : prepared::data_tasks()) {
-    const bool there =
-        std::any_of(files.begin(), files.end(), [&](const prepared::PreparedFile& file) {
-          return file.cache && file.cache->description().task == task.name;
-        });
+  for (const data::DataTask& task : data::data_tasks()) {
+    const bool there = std::any_of(files.begin(), files.end(), [&](const data::PreparedFile& file) {
+      return file.cache && file.cache->description().task == task.name;
+    });
     if (there) continue;
-    prepared::Wanted wanted{task.name};
+    data::Wanted wanted{task.name};
     const std::string from = task.wants_from("");
     std::cout << "missing: " << task.name << ", " << task.title << "\n    "
-              << prepared::prepare_command(wanted, folder.empty() ? "DIR" : folder) << "\n";
+              << data::prepare_command(wanted, folder.empty() ? "DIR" : folder) << "\n";
     if (!from.empty()) std::cout << "    " << from << ": " << task.how_to_get << "\n";
   }
   return static_cast<int>(ExitCode::done);

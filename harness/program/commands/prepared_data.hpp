@@ -11,7 +11,7 @@
 namespace attnbench::commands {
 
 struct PrepareRequest {
-  const tasks::prepared::DataTask* task = nullptr;
+  const tasks::data::DataTask* task = nullptr;
   Options settings;  ///< of the task, defaults filled in
   std::string from;  ///< archive, folder or file; empty where rows are generated
   std::string out;   ///< folder

@@ -19,14 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Checks cells of a journal. Their ids become names of files in the run's folder.
-void expect_cells(const std::vector<run::Cell>& cells) {
+void expect_cells(const std::vector<attnbench::Cell>& cells) {
   std::set<std::string> ids;
-  for (const run::Cell& cell : cells) {
+  for (const attnbench::Cell& cell : cells) {
     const bool plain = std::all_of(cell.id.begin(), cell.id.end(), [](char letter) {
       return std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_';
     });
     if (!plain || cell.id.empty() || cell.id.size() > 100) {
-      throw UsageFailure("the id \"" + result::quotable(cell.id) + "\" of a cell");
+      throw UsageFailure("the id \"" + text::quotable(cell.id) + "\" of a cell");
     }
     if (!ids.insert(cell.id).second) throw UsageFailure("the cell " + cell.id + " twice");
     const std::string complaint = suite::device_complaint(cell.device);
@@ -54,7 +54,7 @@ void recall_from(const run::JournalHeader& header, const Command& command,
   expect_cells(settings.suite.cells);
   for (const auto& [key, value] : header.measure) {
     const bool known = value.is_number() && suite::default_measure().contains(key);
-    if (!known) throw UsageFailure("\"" + result::quotable(key) + "\" of measure");
+    if (!known) throw UsageFailure("\"" + text::quotable(key) + "\" of measure");
   }
 }
 
@@ -83,7 +83,7 @@ void recall(run::RunSettings& settings, const std::string& verb, const Command& 
     throw UsageFailure("it is a run of `attnbench " + other + "`; continue with: attnbench " +
                        other + " --resume " + settings.resume.string());
   }
-  throw UsageFailure(result::quotable(journal.string()) + ":1: not the header of a run (" + why +
+  throw UsageFailure(text::quotable(journal.string()) + ":1: not the header of a run (" + why +
                      "); start a new run");
 }
 

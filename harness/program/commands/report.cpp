@@ -24,7 +24,7 @@ struct ReportArguments {
 
 /// Writes the tidy table alone, to a file or to standard output ("-").
 int write_csv(const ReportArguments& arguments) {
-  const result::OutputFile file("--csv", arguments.csv, "report", arguments.force);
+  const OutputFile file("--csv", arguments.csv, "report", arguments.force);
   const std::string text = reports::csv_of({arguments.results.begin(), arguments.results.end()});
   file.write(text);
   return 0;
@@ -40,7 +40,7 @@ int run_report(const ReportArguments& arguments) {
   const reports::Report report =
       reports::write_report({arguments.results.begin(), arguments.results.end()}, options);
   for (const std::string& message : report.messages)
-    std::cerr << result::bounded_message(message) << "\n";
+    std::cerr << text::bounded_message(message) << "\n";
   std::cout << report.page.string() << "\n";
   for (const auto& verdict : report.verdicts) print_verdict(verdict);
   return 0;

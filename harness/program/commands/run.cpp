@@ -50,7 +50,7 @@ run::RunSettings settings_of(const RunArguments& arguments) {
     throw UsageFailure(
         "--retry says which cells of an earlier run to repeat: add --resume or --reuse");
   }
-  settings.shard = run::parse_shard(arguments.shard);
+  settings.shard = process::parse_shard(arguments.shard);
   settings.jobs = arguments.jobs;
   settings.keep_checkpoints = arguments.keep_checkpoints;
   settings.process_rank = run::process_rank_from_environment();
@@ -74,7 +74,7 @@ void use_own_folder(const RunArguments& arguments, run::RunSettings& settings) {
 void print_slow_blas(const result::Result& result) {
   const std::string slow = result::blas_warning(result.ceilings_of("cpu"), result.machine);
   if (slow.empty()) return;
-  print_with_sequences(run::in_red(result::printable(slow), stdout) + "\n");
+  print_with_sequences(run::in_red(text::printable(slow), stdout) + "\n");
 }
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
@@ -87,7 +87,7 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   if (first) {
     print_table(outcome.result);
     std::cout << "result  " << (outcome.folder / "result.json").string() << "\n";
-    const std::string disturbed = result::disturbed_line(outcome.result, outcome.folder.string());
+    const std::string disturbed = reports::disturbed_line(outcome.result, outcome.folder.string());
     if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
   if (first) print_slow_blas(outcome.result);
@@ -96,7 +96,8 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   std::cout.flush();  // before the next suite's progress, which is another stream's
   print_interruption(outcome);
   if (first && run::measured_nothing(outcome.result)) {
-    std::cerr << "attnbench: nothing was measured: " << result::status_line(outcome.result) << "\n";
+    std::cerr << "attnbench: nothing was measured: " << reports::status_line(outcome.result)
+              << "\n";
   }
   return run::verdict(outcome, statuses_from("--fail-on", arguments.fail_on));
 }
@@ -107,7 +108,7 @@ ExitCode run_from(const std::string& file, const std::string& place, const RunAr
   try {
     return run_one(arguments, std::move(settings));
   } catch (const run::CellsRefused& refused) {
-    throw UsageFailure(result::quotable(file) + place + ": " + refused.what());
+    throw UsageFailure(text::quotable(file) + place + ": " + refused.what());
   }
 }
 
@@ -126,7 +127,7 @@ int run_all(RunArguments& arguments) {
   if (arguments.resume.empty() || arguments.given("--plugin")) {
     settings.plugins = arguments.suites.plugins;  // with the modules that the suites name
   }
-  const suite::Catalogue catalogue = catalogue_with(settings.plugins);
+  const Catalogue catalogue = catalogue_with(settings.plugins);
   std::vector<suite::Expanded> suites;
   for (const auto& document : documents) {
     suites.push_back(suite::expand(document, catalogue, arguments.suites.choices));

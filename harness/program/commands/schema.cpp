@@ -20,7 +20,7 @@ void add_schema(CommandLine& line) {
       "Example:\n"
       "  attnbench schema result > result.schema.json");
   command.runs([name] {
-    std::cout << (*name == "suite" ? suite::schema_text : result::result_schema_text);
+    std::cout << (*name == "suite" ? suite::schema_text : schema::result_schema_text);
     return 0;
   });
 }

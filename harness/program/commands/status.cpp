@@ -72,7 +72,7 @@ Look look_at(const cluster::Submission& submission, const cluster::SubmissionFol
     out.at_work = out.at_work || shard.at_work();
     out.finished = out.finished && shard.finished();
     rows.push_back({std::to_string(shard.index), shard.state, cells_text(shard.cells),
-                    result::quotable(shard.reason)});
+                    text::quotable(shard.reason)});
   }
   print_columns(text, rows, "  ");
   text << "cells: " << cells_text(all_cells(shards)) << "\n";
@@ -81,7 +81,7 @@ Look look_at(const cluster::Submission& submission, const cluster::SubmissionFol
     rate.precision(3);
     rate << pace->rounds_per_minute;
     text << rate.str() << " rounds a minute; the longest shard in the queue needs about "
-         << result::human_seconds(pace->seconds_left) << " more of its own time\n";
+         << text::human_seconds(pace->seconds_left) << " more of its own time\n";
   }
   if (!queue)
     text << "Slurm's queue is not known (" << why << "): states are from the folders alone\n";

@@ -76,9 +76,9 @@ void add_cells(Submission& submission, const SubmitArguments& arguments,
                const suite::Expanded& suite, const std::vector<std::string>& plugins) {
   const int rounds = arguments.command->given("--rounds") ? arguments.rounds : suite.rounds(5);
   bool timed = false;
-  const std::vector<run::Forecast> forecasts = run::forecast(suite.cells, plugins);
+  const std::vector<attnbench::Forecast> forecasts = run::forecast(suite.cells, plugins);
   for (std::size_t i = 0; i < suite.cells.size(); ++i) {
-    const run::Forecast& forecast = forecasts[i];
+    const attnbench::Forecast& forecast = forecasts[i];
     if (forecast.refused) {
       throw UsageFailure(suite::describe(suite.cells[i]) + ": " + forecast.reason);
     }
@@ -97,16 +97,16 @@ void add_cells(Submission& submission, const SubmitArguments& arguments,
 /// An absolute folder, made.
 SubmissionFolder make_folder(const SubmitArguments& arguments, const std::string& name) {
   if (!arguments.out.empty() && cluster::holds_submission(arguments.out)) {
-    throw UsageFailure(result::quotable(arguments.out) +
+    throw UsageFailure(text::quotable(arguments.out) +
                        " holds a submission already: continue with attnbench submit --again " +
-                       result::quotable(arguments.out) + ", or choose another folder");
+                       text::quotable(arguments.out) + ", or choose another folder");
   }
   return {fs::absolute(run::make_run_folder(name, arguments.out).path).lexically_normal()};
 }
 
 void write_scripts(const SubmissionFolder& folder, const Submission& submission) {
-  result::write_atomically(folder.shard_script(), cluster::shard_script(submission, folder));
-  result::write_atomically(folder.merge_script(), cluster::merge_script(submission, folder));
+  write_atomically(folder.shard_script(), cluster::shard_script(submission, folder));
+  write_atomically(folder.merge_script(), cluster::merge_script(submission, folder));
   cluster::write_submission(folder, submission);
 }
 
@@ -153,7 +153,7 @@ int submit_again(const SubmitArguments& arguments) {
     std::cout << "all " << submission.jobs << " shards are finished: nothing was submitted\n";
     return 0;
   }
-  if (run::binary_fingerprint(run::Build{}) != submission.binary) {
+  if (process::binary_fingerprint(process::Build{}) != submission.binary) {
     std::cerr << "attnbench: the program was built anew since the first submission: the merge "
                  "refuses shards of two builds\n";
   }
@@ -174,7 +174,7 @@ int run_submit(SubmitArguments& arguments) {
     submission.options.push_back(cluster::sbatch_option(option));
   }
   std::string setup;
-  if (!arguments.setup.empty()) setup = result::read_file(arguments.setup, "a script for bash");
+  if (!arguments.setup.empty()) setup = read_file(arguments.setup, "a script for bash");
   const std::vector<std::string> words = arguments.suites.command->other_words();
   const suite::Choices typed = arguments.suites.choices;
   const std::vector<std::string> plugins = arguments.suites.plugins;
@@ -183,8 +183,8 @@ int run_submit(SubmitArguments& arguments) {
   const suite::Expanded suite = suite::expand(
       documents.front(), catalogue_with(arguments.suites.plugins), arguments.suites.choices);
   submission.suite = suite.name();
-  submission.program = (run::program_folder() / "attnbench").string();
-  submission.binary = run::binary_fingerprint(run::Build{});
+  submission.program = (process::program_folder() / "attnbench").string();
+  submission.binary = process::binary_fingerprint(process::Build{});
   submission.started_in = fs::current_path().string();
   submission.run = run_words(arguments, typed, plugins, words);
   submission.jobs = arguments.jobs;
@@ -194,7 +194,7 @@ int run_submit(SubmitArguments& arguments) {
   // Refuses what Slurm's lines cannot hold before anything is made.
   static_cast<void>(cluster::shard_script(submission, {fs::absolute(place)}));
   const SubmissionFolder folder = make_folder(arguments, submission.suite);
-  if (submission.setup) result::write_atomically(folder.setup(), setup);
+  if (submission.setup) write_atomically(folder.setup(), setup);
   write_scripts(folder, submission);
   std::vector<int> shards(static_cast<std::size_t>(submission.jobs));
   std::iota(shards.begin(), shards.end(), 1);

@@ -125,7 +125,7 @@ std::vector<std::string> take_names(SuiteArguments& arguments) {
   const std::vector<std::string> flags = arguments.command->flags();
   for (const std::string& set : sets) {
     const std::string name = set.substr(0, set.find('='));
-    const std::string nearest = suite::nearest_word(name, flags);
+    const std::string nearest = text::nearest_word(name, flags);
     if (!nearest.empty()) {
       throw UsageFailure("there is no flag --" + name + "; did you mean \"--" + nearest +
                          "\"? A setting or option of that name is given with --set " + set);

@@ -56,17 +56,17 @@ bool is_utf8() {
 void print_with_sequences(const std::string& text) {
   // Not through the stream, which removes escape sequences.
   std::cout.flush();
-  const std::string shown = result::with_coloured_words(text);
+  const std::string shown = text::with_coloured_words(text);
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   std::fflush(stdout);
 }
 
 void print_coloured(const std::string& text) {
-  if (!result::shows_colour(stdout)) {
+  if (!text::shows_colour(stdout)) {
     std::cout << text;
     return;
   }
-  print_with_sequences(result::printable(text, result::Breaks::kept));
+  print_with_sequences(text::printable(text, text::Breaks::kept));
 }
 
 void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::string& indent,
@@ -75,7 +75,7 @@ void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::s
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], result::display_width(row[i]));
+      widths[i] = std::max(widths[i], text::display_width(row[i]));
     }
   }
   const std::size_t aligned = aligned_columns(widths, indent.size(), width);
@@ -87,18 +87,18 @@ void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::s
     for (std::size_t i = 0; i < std::min(aligned, row.size()); ++i) {
       if (i > 0) line.append("  ");
       if (is_number(row[i])) {
-        line.append(result::pad_left(row[i], widths[i]));
+        line.append(text::pad_left(row[i], widths[i]));
       } else {
-        line.append(i + 1 == row.size() ? row[i] : result::pad_right(row[i], widths[i]));
+        line.append(i + 1 == row.size() ? row[i] : text::pad_right(row[i], widths[i]));
       }
     }
     for (std::size_t i = aligned; i < row.size(); ++i) {
-      for (const std::string& part : result::wrap(row[i], width - std::min(width, hanging))) {
-        if (result::display_width(line) > hanging) {
+      for (const std::string& part : text::wrap(row[i], width - std::min(width, hanging))) {
+        if (text::display_width(line) > hanging) {
           out << line << "\n";
           line.clear();
         }
-        line = result::pad_right(line, hanging) + part;
+        line = text::pad_right(line, hanging) + part;
       }
     }
     line.resize(line.find_last_not_of(' ') + 1);

@@ -37,10 +37,10 @@ void add_results(const TrendArguments& arguments) {
         for (trend::HistoryLine& line : trend::lines_of(part)) lines.push_back(std::move(line));
       }
     } catch (const SchemaError& error) {
-      throw UsageFailure(result::quotable(path) + ": " + error.what());
+      throw UsageFailure(text::quotable(path) + ": " + error.what());
     }
     if (lines.size() == before) {
-      std::cerr << result::quotable(path) << ": no cell has a time that counts: nothing to add\n";
+      std::cerr << text::quotable(path) << ": no cell has a time that counts: nothing to add\n";
     }
   }
   if (!lines.empty()) trend::append_history(arguments.history, lines);
@@ -53,14 +53,14 @@ void add_results(const TrendArguments& arguments) {
 int run_trend(const TrendArguments& arguments) {
   std::error_code ignored;
   if (arguments.results.empty() && !fs::exists(arguments.history, ignored)) {
-    throw UsageFailure(result::quotable(arguments.history) +
+    throw UsageFailure(text::quotable(arguments.history) +
                        ": there is no such history; name results to begin one");
   }
   add_results(arguments);
   const trend::History history = trend::read_history(arguments.history);
   constexpr std::size_t most_faults = 10;
   for (std::size_t i = 0; i < std::min(history.faults.size(), most_faults); ++i) {
-    std::cerr << "left out: " << result::quotable(history.faults[i], 400) << "\n";
+    std::cerr << "left out: " << text::quotable(history.faults[i], 400) << "\n";
   }
   if (history.faults.size() > most_faults) {
     std::cerr << "left out: " << history.faults.size() - most_faults << " more lines\n";
@@ -76,7 +76,7 @@ int run_trend(const TrendArguments& arguments) {
         names.push_back("figures/" + figure.name + ending);
       }
     }
-    result::Manifest manifest(out, "trend");
+    Manifest manifest(out, "trend");
     if (!arguments.force) manifest.expect_ours(names);
     const fs::path staging = out / ".trend";
     std::error_code error;
@@ -84,15 +84,15 @@ int run_trend(const TrendArguments& arguments) {
     fs::create_directories(staging / "figures", error);
     if (error) throw EnvironmentFailure(staging.string() + ": " + error.message());
     for (const reports::Figure& figure : figures) {
-      result::write_atomically(staging / "figures" / (figure.name + ".vl.json"),
-                               result::printable_json(figure.spec).dump(1) + "\n");
+      write_atomically(staging / "figures" / (figure.name + ".vl.json"),
+                       text::printable_json(figure.spec).dump(1) + "\n");
     }
     if (!arguments.no_render && !figures.empty()) {
       const reports::Rendered rendered = reports::render(staging / "figures", {"svg", "png"});
       if (!rendered.message.empty()) std::cerr << rendered.message << "\n";
     }
-    result::write_atomically(staging / "changes.md", changes);
-    result::publish(staging, out, manifest, "changes.md");
+    write_atomically(staging / "changes.md", changes);
+    publish(staging, out, manifest, "changes.md");
     fs::remove_all(staging, error);
     for (const reports::Figure& figure : figures) {
       std::cout << "figure  " << (out / "figures" / (figure.name + ".vl.json")).string() << "\n";

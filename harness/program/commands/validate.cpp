@@ -17,7 +17,7 @@ std::string counted(std::size_t cells) {
 }
 
 /// "42 cells in profile quick, 120 cells in full", or the one profile that was chosen.
-std::string verdict(const suite::Document& document, const suite::Catalogue& catalogue,
+std::string verdict(const suite::Document& document, const Catalogue& catalogue,
                     const suite::Choices& choices) {
   const auto count = [&](const std::string& profile) {
     suite::Choices with = choices;
@@ -50,7 +50,7 @@ int validate(SuiteArguments& arguments) {
     attempt([&] { documents.push_back(load_suite(name, arguments)); });
   }
   if (!documents.empty()) {
-    const suite::Catalogue catalogue = catalogue_with(arguments.plugins);
+    const Catalogue catalogue = catalogue_with(arguments.plugins);
     for (const suite::Document& document : documents) {
       attempt([&] {
         const std::string text = verdict(document, catalogue, arguments.choices);

@@ -9,7 +9,7 @@ namespace attnbench::commands {
 namespace {
 
 std::string commit_text() {
-  const result::Provenance known = run::provenance("");
+  const result::Provenance known = process::provenance("");
   if (known.commit.empty()) return "not known: the program is in no checkout of its sources";
   return known.commit + (known.dirty.value_or(false) ? ", with uncommitted changes" : "");
 }

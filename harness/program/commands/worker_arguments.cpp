@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 
 /// Whether `plugins` has this file, perhaps under another path.
 bool has(const std::vector<std::string>& plugins, const std::string& wanted) {
-  const run::PluginName asked(wanted);
+  const PluginName asked(wanted);
   return std::any_of(plugins.begin(), plugins.end(), [&](const std::string& text) {
-    const run::PluginName one(text);
+    const PluginName one(text);
     std::error_code ignored;
     return one.as == asked.as &&
            (one.path == asked.path || fs::equivalent(one.path, asked.path, ignored));
@@ -35,10 +35,10 @@ bool has(const std::vector<std::string>& plugins, const std::string& wanted) {
 
 /// Refuses a missing file. A plugin that fails to load is left out instead.
 void expect_file(const std::string& text) {
-  const std::string path = run::PluginName(text).path;
-  constexpr std::size_t most = 4096 * result::mebibyte;
+  const std::string path = PluginName(text).path;
+  constexpr std::size_t most = 4096 * mebibyte;
   try {
-    result::expect_regular_file(path, "a shared object, or a module of torch.jit.save", most);
+    expect_regular_file(path, "a shared object, or a module of torch.jit.save", most);
   } catch (const UsageFailure& failure) {
     throw UsageFailure(std::string("--plugin ") + failure.what());
   }
@@ -102,21 +102,20 @@ std::string mechanism_named(const std::string& word, std::vector<std::string>& p
 }
 
 bool is_builtin(const std::string& name) {
-  static const suite::Catalogue builtin = run::load_catalogue({});
+  static const Catalogue builtin = run::load_catalogue({});
   return builtin.find(name).has_value();
 }
 
-suite::Catalogue catalogue_with(const run::Build& build) {
-  suite::Catalogue catalogue = run::load_catalogue(build);
-  for (const suite::PluginSpec& plugin : catalogue.plugins) {
+Catalogue catalogue_with(const process::Build& build) {
+  Catalogue catalogue = run::load_catalogue(build);
+  for (const PluginSpec& plugin : catalogue.plugins) {
     const bool told_by_cells = plugin.status == "unavailable" || plugin.status == "failed";
     if (plugin.status == "ok" || told_by_cells) continue;
-    const std::string text = "plugin " + result::shorten(plugin.path, 300) + " " + plugin.status +
-                             ": " +
-                             result::bounded_message(without_path(plugin.reason, plugin.path));
-    if (run::is_python(plugin.path) || plugin.status == "clash") {
+    const std::string text = "plugin " + text::shorten(plugin.path, 300) + " " + plugin.status +
+                             ": " + text::bounded_message(without_path(plugin.reason, plugin.path));
+    if (process::is_python(plugin.path) || plugin.status == "clash") {
       throw UsageFailure(text + "; another mechanism would be measured in its place: WORD=" +
-                         run::PluginName(plugin.path).path + " gives it another name");
+                         PluginName(plugin.path).path + " gives it another name");
     }
     std::cerr << "attnbench: " << text << "\n";
   }

@@ -25,7 +25,7 @@ bool is_builtin(const std::string& name);
 /// The catalogue with those plugins. Reports on standard error which are left out, and why. Throws
 /// UsageFailure where a mechanism in Python cannot be registered or a plugin's name is taken:
 /// another mechanism would be measured in its place.
-suite::Catalogue catalogue_with(const run::Build& build);
+Catalogue catalogue_with(const process::Build& build);
 
 /// Plugins of a list of files and folders, separated by colons; of a folder all *.so, sorted by
 /// name. Missing files stay in the list: the worker reports them and continues.

@@ -32,8 +32,8 @@ struct Cells {
     for (const CellRecord& cell : result.cells) {
       if (by_id.emplace(cell.id, &cell).second) order.push_back(cell.id);
     }
-    for (const result::Panel& panel : result::panels(result)) {
-      for (const result::Placed& placed : panel.cells) {
+    for (const reports::Panel& panel : reports::panels(result)) {
+      for (const reports::Placed& placed : panel.cells) {
         names[placed.cell->id] = panel.task_label + " " + placed.series + place_name(panel, placed);
       }
     }
@@ -64,8 +64,8 @@ struct Rounds {
 /// How rounds of one kind of call scatter, over all cells of a result. Three rounds of one cell lie
 /// close together by chance: their own range would call two runs of one program different.
 struct Scatters {
-  std::map<std::string, measure::Scatter> seconds;
-  std::map<std::string, measure::Scatter> calibrated;
+  std::map<std::string, Scatter> seconds;
+  std::map<std::string, Scatter> calibrated;
 
   explicit Scatters(const result::Result& result) {
     for (const CellRecord& cell : result.cells) {
@@ -78,8 +78,8 @@ struct Scatters {
   }
 };
 
-Spread widened(const std::vector<double>& values, const measure::Scatter& scatter) {
-  return scatter.widened(measure::spread_of(values), values.size());
+Spread widened(const std::vector<double>& values, const Scatter& scatter) {
+  return scatter.widened(spread_of(values), values.size());
 }
 
 /// What a pair is judged by, beside its own times.
@@ -144,8 +144,8 @@ void measure_pair(Pair& pair, const Timing& base, const Timing& changed,
   }
   pair.base_rounds = before.seconds.size();
   pair.changed_rounds = after.seconds.size();
-  pair.base = measure::spread_of(before.seconds);
-  pair.changed = measure::spread_of(after.seconds);
+  pair.base = spread_of(before.seconds);
+  pair.changed = spread_of(after.seconds);
   pair.disjoint = Ratio(*pair.base, *pair.changed).disjoint();
   const Ratio ratio(widened(before.seconds, sides.base.seconds.at(pair.what)),
                     widened(after.seconds, sides.changed.seconds.at(pair.what)));
@@ -208,9 +208,9 @@ void add_summary(Comparison& comparison) {
 
 }  // namespace
 
-std::string place_name(const result::Panel& panel, const result::Placed& placed) {
+std::string place_name(const reports::Panel& panel, const reports::Placed& placed) {
   std::string name;
-  if (placed.x) name += " " + panel.axis + "=" + result::human_value(*placed.x);
+  if (placed.x) name += " " + panel.axis + "=" + text::human_value(*placed.x);
   if (!panel.facet.empty()) name += " " + panel.facet_text();
   return name;
 }

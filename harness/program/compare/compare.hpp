@@ -13,9 +13,6 @@
 
 namespace attnbench::compare {
 
-using measure::Spread;
-using result::Json;
-
 /// The verdict on a cell. For results measured apart, `slow` and `fast` need at least 3 rounds in
 /// each, one machine, and intervals more than the margin apart, with and without calibration; see
 /// paired.hpp for one run. Disturbed rounds and cells, and cells without status ok, are `unclear`.
@@ -93,7 +90,7 @@ bool anything_in_common(const Comparison& comparison);
 double disjoint_by_chance(std::size_t n, std::size_t m);
 
 /// " length=1024 pass=forward": the value on the axis and the panel's facet, each after a space.
-std::string place_name(const result::Panel& panel, const result::Placed& placed);
+std::string place_name(const reports::Panel& panel, const reports::Placed& placed);
 
 Json to_json(const Comparison& comparison);
 

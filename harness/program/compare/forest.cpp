@@ -11,7 +11,7 @@
 namespace attnbench::compare {
 namespace {
 
-using result::Letters;
+using text::Letters;
 
 constexpr std::size_t bar_width = 21;  // odd, so that a ratio of 1 has a column of its own
 
@@ -86,7 +86,7 @@ std::string remark_on(const Pair& pair) {
 /// `text` broken between words, every line but the first indented.
 std::string broken(const std::string& text, std::size_t width, const std::string& indent) {
   std::string lines;
-  for (const std::string& line : result::wrap(text, width)) {
+  for (const std::string& line : text::wrap(text, width)) {
     lines += (lines.empty() ? "" : indent) + line + "\n";
   }
   return lines;
@@ -104,21 +104,21 @@ struct Forest {
 /// remark that has no room beside it.
 std::string lines_of(const Pair& pair, const Forest& forest) {
   const Letters letters = forest.utf8 ? Letters::utf8 : Letters::ascii;
-  const std::vector<std::string> names = result::wrap(name_of(pair), forest.name_width);
+  const std::vector<std::string> names = text::wrap(name_of(pair), forest.name_width);
   std::string text;
   for (std::size_t i = 0; i + 1 < names.size(); ++i) text += names[i] + "\n";
-  std::string line = result::pad_right(names.empty() ? "" : names.back(), forest.name_width);
+  std::string line = text::pad_right(names.empty() ? "" : names.back(), forest.name_width);
   if (pair.base && pair.changed) {
-    const std::string before = result::human_seconds(pair.base->median, letters);
-    const std::string after = result::human_seconds(pair.changed->median, letters);
-    line += "  " + result::pad_left(before, 8) + "  " + result::pad_left(after, 8) + "  " +
-            result::pad_right(ratio_column(pair), 21);
+    const std::string before = text::human_seconds(pair.base->median, letters);
+    const std::string after = text::human_seconds(pair.changed->median, letters);
+    line += "  " + text::pad_left(before, 8) + "  " + text::pad_left(after, 8) + "  " +
+            text::pad_right(ratio_column(pair), 21);
     if (forest.bars) line += "  " + bar(pair, forest.reach, forest.utf8);
   }
   line.append("  ").append(to_string(pair.verdict));
   const std::string remark = remark_on(pair);
   if (remark.empty()) return text + line + "\n";
-  if (result::display_width(line) + 2 + result::display_width(remark) <= forest.width) {
+  if (text::display_width(line) + 2 + text::display_width(remark) <= forest.width) {
     return text + line + "  " + remark + "\n";
   }
   const std::string indent(4, ' ');
@@ -131,7 +131,7 @@ std::string note_on(const Turns& turns) {
       "Each ratio is the median over rounds in which both took turns, in brackets its interval (" +
       percent(turns.confidence) + "); SAME is within " + percent(turns.margin);
   if (turns.gate.absolute_seconds > 0) {
-    text += " or " + result::human_seconds(turns.gate.absolute_seconds, Letters::ascii);
+    text += " or " + text::human_seconds(turns.gate.absolute_seconds, Letters::ascii);
   }
   return text + ".\n";
 }
@@ -258,7 +258,7 @@ std::string to_text(const Comparison& comparison, std::size_t width, bool utf8) 
   constexpr std::size_t least_name = 24;
   std::size_t longest = 12;
   for (const Pair& pair : comparison.pairs) {
-    longest = std::max(longest, result::display_width(name_of(pair)));
+    longest = std::max(longest, text::display_width(name_of(pair)));
   }
   Forest forest;
   forest.width = width;
@@ -268,8 +268,8 @@ std::string to_text(const Comparison& comparison, std::size_t width, bool utf8) 
   forest.name_width =
       std::min(longest, std::max(least_name, width > taken ? width - taken : least_name));
   forest.reach = reach_of(comparison.pairs);
-  text += result::pad_right("", forest.name_width) + "  " + result::pad_left("base", 8) + "  " +
-          result::pad_left("new", 8) + "  new / base\n";
+  text += text::pad_right("", forest.name_width) + "  " + text::pad_left("base", 8) + "  " +
+          text::pad_left("new", 8) + "  new / base\n";
   for (const Pair& pair : comparison.pairs) text += lines_of(pair, forest);
   text += "\n";
   std::istringstream sentences(summary(comparison));

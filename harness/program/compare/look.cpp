@@ -20,7 +20,7 @@ Spread spread_of_turns(const Timing& timing, const std::vector<double>& seconds)
   if (seconds.size() == timing.rounds.size() || seconds.empty()) {
     return {timing.median_seconds, timing.low_seconds, timing.high_seconds};
   }
-  return measure::spread_of(seconds);
+  return spread_of(seconds);
 }
 
 /// Whether the same code against itself did what only a change of the code may do.
@@ -85,7 +85,7 @@ void Look::judge_pair(Pair& pair, const std::vector<double>& logs) const {
   pair.base_rounds = pair.changed_rounds = logs.size();
   if (!ratio) {
     if (!logs.empty()) {
-      pair.ratio = pair.ratio_low = pair.ratio_high = std::exp(measure::median(logs));
+      pair.ratio = pair.ratio_low = pair.ratio_high = std::exp(attnbench::median(logs));
     }
     pair.reason = too_few(pair, logs.size(), turns_.confidence);
     return;

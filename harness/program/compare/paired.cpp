@@ -17,7 +17,7 @@ using result::CellRecord;
 std::string size_of(const CellRecord& cell) {
   Json key = {cell.task_label, cell.device};
   for (const std::string& name : cell.varies.value_or(std::vector<std::string>{})) {
-    key.push_back(result::value_of(cell, name).value_or(Json()));
+    key.push_back(reports::value_of(cell, name).value_or(Json()));
   }
   return key.dump();
 }
@@ -40,16 +40,16 @@ std::vector<Trio> trios_of(const result::Result& result, const std::vector<Match
 
 ATTNBENCH_JSON_CODEC(Match) { JSON_AT(name, base, changed, control); }
 
-std::vector<run::Cell> in_turns(const std::vector<run::Cell>& cells) {
+std::vector<attnbench::Cell> in_turns(const std::vector<attnbench::Cell>& cells) {
   std::vector<std::string> order;
-  std::map<std::string, std::vector<run::Cell>> by_size;
-  for (const run::Cell& cell : cells) {
-    const std::string size = size_of(result::planned_record(cell, {}));
-    std::vector<run::Cell>& same = by_size[size];
+  std::map<std::string, std::vector<attnbench::Cell>> by_size;
+  for (const attnbench::Cell& cell : cells) {
+    const std::string size = size_of(run::planned_record(cell, {}));
+    std::vector<attnbench::Cell>& same = by_size[size];
     if (same.empty()) order.push_back(size);
     same.push_back(cell);
   }
-  std::vector<run::Cell> turned;
+  std::vector<attnbench::Cell> turned;
   for (const std::string& size : order) {
     turned.insert(turned.end(), by_size[size].begin(), by_size[size].end());
   }
@@ -59,8 +59,8 @@ std::vector<run::Cell> in_turns(const std::vector<run::Cell>& cells) {
 std::vector<Match> matches_by_label(const result::Result& result, const Sides& sides) {
   std::vector<Match> matches;
   std::map<std::string, std::size_t> place;
-  for (const result::Panel& panel : result::panels(result)) {
-    for (const result::Placed& placed : panel.cells) {
+  for (const reports::Panel& panel : reports::panels(result)) {
+    for (const reports::Placed& placed : panel.cells) {
       const CellRecord& cell = *placed.cell;
       const std::string& label = cell.label;
       const auto [found, fresh] = place.emplace(size_of(cell), matches.size());
@@ -188,7 +188,7 @@ run::Further rounds_of_looks(const Comparison& comparison, const std::vector<Mat
   if (wishes.size() < all) {
     next.note = std::to_string(all - wishes.size()) + " of " + std::to_string(all) +
                 " cells that want more rounds get none: they would end after the gate's " +
-                result::human_seconds(gate.seconds_most) + ".";
+                text::human_seconds(gate.seconds_most) + ".";
   }
   // After an interruption, or where time was short, some cells are behind the others.
   for (const Wish& wish : wishes) {
@@ -225,7 +225,7 @@ std::optional<run::Further> further(const Comparison& comparison, const std::vec
 
 void tell_of_time(Comparison& comparison) {
   const Gate& gate = comparison.turns.value().gate;
-  const std::string limit = "the gate's " + result::human_seconds(gate.seconds_most);
+  const std::string limit = "the gate's " + text::human_seconds(gate.seconds_most);
   for (Pair& pair : comparison.pairs) {
     if (pair.rounds_wanted == 0) continue;
     if (pair.rounds < static_cast<std::size_t>(gate.rounds)) {

@@ -66,10 +66,9 @@ bool has_round_in(const result::Timing* timing, const RoundRange& range) {
 }
 
 std::optional<Control> ratio_of(const std::vector<double>& logs, double confidence) {
-  const auto interval = measure::median_interval(logs, confidence);
+  const auto interval = median_interval(logs, confidence);
   if (!interval) return std::nullopt;
-  return Control{std::exp(measure::median(logs)), std::exp(interval->low),
-                 std::exp(interval->high)};
+  return Control{std::exp(median(logs)), std::exp(interval->low), std::exp(interval->high)};
 }
 
 }  // namespace attnbench::compare

@@ -40,7 +40,7 @@ std::vector<std::string> differences_of(const result::Result& base, const result
   const Json before = facts_of(base);
   const Json after = facts_of(changed);
   const auto said = [](const Json& result, const Json::json_pointer& place) {
-    return result.contains(place) ? result::human_value(result.at(place)) : "not said";
+    return result.contains(place) ? text::human_value(result.at(place)) : "not said";
   };
   std::vector<std::string> sentences;
   for (const auto& [pointer, word] : facts) {

@@ -8,8 +8,6 @@
 
 namespace attnbench::compare {
 
-using result::Json;
-
 /// "host, CPU model, 2 threads; 5 rounds": what a result rests on.
 std::string basis_of(const result::Result& result);
 

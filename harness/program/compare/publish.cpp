@@ -10,7 +10,7 @@ namespace {
 
 /// Text of others as Markdown shows it and nothing else.
 std::string shown(const std::string& text, std::size_t most = 300) {
-  return result::escape_markdown(result::escape_html(result::quotable(text, most)));
+  return text::escape_markdown(text::escape_html(text::quotable(text, most)));
 }
 
 std::string full_name(const Pair& pair) {
@@ -22,7 +22,7 @@ std::string ratio_words(const Pair& pair) {
 }
 
 std::string median_words(const std::optional<Spread>& side) {
-  return side ? result::human_seconds(side->median) : "";
+  return side ? text::human_seconds(side->median) : "";
 }
 
 /// Markdown that grows up to a limit.
@@ -96,16 +96,14 @@ void add_details(Page& page, const Comparison& comparison, const Publication& pu
     if (!one.empty() && !page.add("- " + shown(one) + "\n", room_for_command(page))) break;
   }
   const std::size_t most_of_command = page.most() / 30;
-  page.add("\n```sh\n" + result::quotable(publication.command, most_of_command) +
+  page.add("\n```sh\n" + text::quotable(publication.command, most_of_command) +
            "\n```\n\n</details>\n");
 }
 
-std::string attribute(const std::string& text) {
-  return result::escape_html(result::printable(text));
-}
+std::string attribute(const std::string& text) { return text::escape_html(text::printable(text)); }
 
 std::string marker(const std::string& title) {
-  return "<!-- attnbench " + result::escape_html(result::quotable(title, 100)) + " -->\n";
+  return "<!-- attnbench " + text::escape_html(text::quotable(title, 100)) + " -->\n";
 }
 
 /// What follows the marker.

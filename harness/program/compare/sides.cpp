@@ -11,33 +11,33 @@ namespace attnbench::compare {
 namespace {
 
 /// The values of a cell's axes, less those in which the sides differ on purpose.
-std::map<std::string, Json> axes_of(const run::Cell& cell, const MatchRule& rule) {
-  const result::CellRecord record = result::planned_record(cell, {});
+std::map<std::string, Json> axes_of(const attnbench::Cell& cell, const MatchRule& rule) {
+  const result::CellRecord record = run::planned_record(cell, {});
   std::map<std::string, Json> values;
   for (const std::string& name : cell.varies.value_or(std::vector<std::string>{})) {
     if (rule.ignored.contains(name)) continue;
-    values[name] = result::value_of(record, name).value_or(Json());
+    values[name] = reports::value_of(record, name).value_or(Json());
   }
   return values;
 }
 
-std::string key_of(const run::Cell& cell, const MatchRule& rule) {
+std::string key_of(const attnbench::Cell& cell, const MatchRule& rule) {
   return Json{cell.task_label, cell.device, rule.by_label ? cell.label : "", axes_of(cell, rule)}
       .dump();
 }
 
-std::string name_of(const run::Cell& cell, const MatchRule& rule) {
+std::string name_of(const attnbench::Cell& cell, const MatchRule& rule) {
   std::string name = cell.task_label + (rule.by_label ? " " + cell.label : "");
   for (const auto& [key, value] : axes_of(cell, rule)) {
-    name.append(" ").append(key).append("=").append(result::human_value(value));
+    name.append(" ").append(key).append("=").append(text::human_value(value));
   }
   return name;
 }
 
-std::map<std::string, const run::Cell*> by_key(const std::vector<run::Cell>& cells,
-                                               const MatchRule& rule) {
-  std::map<std::string, const run::Cell*> found;
-  for (const run::Cell& cell : cells) {
+std::map<std::string, const attnbench::Cell*> by_key(const std::vector<attnbench::Cell>& cells,
+                                                     const MatchRule& rule) {
+  std::map<std::string, const attnbench::Cell*> found;
+  for (const attnbench::Cell& cell : cells) {
     if (found.emplace(key_of(cell, rule), &cell).second) continue;
     throw UsageFailure("ab: several cells of one side are \"" + name_of(cell, rule) +
                        "\": give each option in which the sides differ one value");
@@ -45,28 +45,29 @@ std::map<std::string, const run::Cell*> by_key(const std::vector<run::Cell>& cel
   return found;
 }
 
-void take_turns(Matched& matched, const run::Cell& base, const run::Cell& changed,
+void take_turns(Matched& matched, const attnbench::Cell& base, const attnbench::Cell& changed,
                 const MatchRule& rule) {
-  run::Cell first = base;
-  run::Cell second = changed;
-  run::Cell control = base;
+  attnbench::Cell first = base;
+  attnbench::Cell second = changed;
+  attnbench::Cell control = base;
   first.id += "-base";
   second.id += "-new";
   control.id += "-again";
   if (rule.by_label) second.label += ", new";
   control.label += ", again";
   matched.matches.push_back({name_of(base, rule), first.id, second.id, control.id});
-  for (run::Cell* cell : {&first, &second, &control}) matched.cells.push_back(std::move(*cell));
+  for (attnbench::Cell* cell : {&first, &second, &control})
+    matched.cells.push_back(std::move(*cell));
 }
 
 }  // namespace
 
-Matched match_cells(const std::vector<run::Cell>& base, const std::vector<run::Cell>& changed,
-                    const MatchRule& rule) {
+Matched match_cells(const std::vector<attnbench::Cell>& base,
+                    const std::vector<attnbench::Cell>& changed, const MatchRule& rule) {
   const auto before = by_key(base, rule);
   const auto after = by_key(changed, rule);
   Matched matched;
-  for (const run::Cell& cell : base) {
+  for (const attnbench::Cell& cell : base) {
     const auto found = after.find(key_of(cell, rule));
     if (found == after.end()) {
       matched.missing.push_back({name_of(cell, rule), false});
@@ -76,7 +77,7 @@ Matched match_cells(const std::vector<run::Cell>& base, const std::vector<run::C
       take_turns(matched, cell, *found->second, rule);
     }
   }
-  for (const run::Cell& cell : changed) {
+  for (const attnbench::Cell& cell : changed) {
     if (!before.contains(key_of(cell, rule))) {
       matched.missing.push_back({name_of(cell, rule), true});
     }

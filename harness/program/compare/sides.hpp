@@ -27,7 +27,7 @@ struct Missing {
 ATTNBENCH_JSON(Missing);
 
 struct Matched {
-  std::vector<run::Cell> cells;  ///< base, new and control of each match, in turns
+  std::vector<attnbench::Cell> cells;  ///< base, new and control of each match, in turns
   std::vector<Match> matches;
   std::vector<Missing> missing;
   std::size_t equal = 0;  ///< cells left out because both sides are one
@@ -35,8 +35,8 @@ struct Matched {
 
 /// The cells' ids end in -base, -new and -again, and so do the labels of the last two. Throws
 /// UsageFailure where two cells of a side cannot be told apart.
-Matched match_cells(const std::vector<run::Cell>& base, const std::vector<run::Cell>& changed,
-                    const MatchRule& rule);
+Matched match_cells(const std::vector<attnbench::Cell>& base,
+                    const std::vector<attnbench::Cell>& changed, const MatchRule& rule);
 
 /// What a run of `attnbench ab` is, kept in its journal's header.
 struct SidesPlan {
@@ -47,7 +47,7 @@ struct SidesPlan {
   Gate gate;
   std::vector<Match> matches;  ///< empty for two mechanisms, which are matched by their labels
   std::vector<Missing> missing;
-  std::vector<run::Build> builds;  ///< two, or none where this program's worker measures both
+  std::vector<process::Build> builds;  ///< two, or none where this program's worker measures both
 
   Sides sides() const { return {base, changed, control}; }
   /// The ids of the cells that the second build measures.

@@ -11,7 +11,7 @@
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/shell.hpp"
 
-namespace attnbench::gate {
+namespace attnbench::counts {
 namespace {
 
 using Json = nlohmann::json;
@@ -49,7 +49,7 @@ std::string under_valgrind(const std::vector<std::string>& words) {
   }
   if (output.exit_code != 0) {
     throw EnvironmentFailure("valgrind ended with " + std::to_string(output.exit_code) + ": " +
-                             result::quotable(output.text, 600));
+                             text::quotable(output.text, 600));
   }
   return output.text;
 }
@@ -62,16 +62,16 @@ ATTNBENCH_JSON_CODEC(Counts) {
 }
 
 Counts read_counts(const std::filesystem::path& file) {
-  const std::string text = result::read_file(file, expected);
-  const Json json = result::parse_json(text, file.string(), expected);
-  const std::string name = result::quotable(file.string()) + ": ";
+  const std::string text = read_file(file, expected);
+  const Json json = parse_json(text, file.string(), expected);
+  const std::string name = text::quotable(file.string()) + ": ";
   const std::string repeated = repeated_key(text);
   if (!repeated.empty()) {
-    throw UsageFailure(name + "\"" + result::quotable(repeated) + "\" is there twice");
+    throw UsageFailure(name + "\"" + text::quotable(repeated) + "\" is there twice");
   }
   if (json.is_object() && json.contains("version") && json["version"] != counts_version) {
     throw UsageFailure(name + "/version: expected " + std::to_string(counts_version) + ", found " +
-                       result::quotable(json["version"].dump()) + "; write it anew with --update");
+                       text::quotable(json["version"].dump()) + "; write it anew with --update");
   }
   try {
     return json.get<Counts>();
@@ -144,13 +144,13 @@ std::int64_t collected_from(std::string_view output) {
     }
   }
   if (count > 0) return count;
-  throw EnvironmentFailure("valgrind counted no instruction: " + result::quotable(output, 400));
+  throw EnvironmentFailure("valgrind counted no instruction: " + text::quotable(output, 400));
 }
 
 Counts count_instructions(const std::filesystem::path& program) {
   std::error_code ignored;
   if (!std::filesystem::exists(program, ignored)) {
-    throw EnvironmentFailure(result::quotable(program.string()) +
+    throw EnvironmentFailure(text::quotable(program.string()) +
                              " is not there: build it (ninja attnbench-counts)");
   }
   Counts counts;
@@ -173,4 +173,4 @@ Counts count_instructions(const std::filesystem::path& program) {
   return counts;
 }
 
-}  // namespace attnbench::gate
+}  // namespace attnbench::counts

@@ -12,7 +12,7 @@
 
 #include "core/json_object.hpp"
 
-namespace attnbench::gate {
+namespace attnbench::counts {
 
 constexpr int counts_version = 1;
 /// Instructions of one call repeat within this share from run to run.
@@ -63,4 +63,4 @@ std::int64_t collected_from(std::string_view output);
 /// instruction set. Throws EnvironmentFailure where either is not here.
 Counts count_instructions(const std::filesystem::path& program);
 
-}  // namespace attnbench::gate
+}  // namespace attnbench::counts

@@ -9,7 +9,7 @@
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/shell.hpp"
 
-namespace attnbench::gate {
+namespace attnbench::counts {
 namespace {
 
 /// The word after `mark` in `line`, up to a blank; empty where there is no such mark.
@@ -52,7 +52,7 @@ DeviceKernels usage_from(std::string_view text) {
     kernel.shared = bytes_after(line, "SHARED:");
     if (kernel.registers < 0 || kernel.stack < 0 || kernel.shared < 0) {
       throw EnvironmentFailure("cuobjdump says of " + key +
-                               " what cannot be read: " + result::quotable(line, 200));
+                               " what cannot be read: " + text::quotable(line, 200));
     }
     key.clear();
   }
@@ -92,24 +92,24 @@ DeviceKernel device_kernel_from(const std::string& name, const std::string& text
   const bool whole = !words.fail() && !(words >> more) && kernel.registers >= 0 &&
                      kernel.stack >= 0 && kernel.shared >= 0;
   if (whole && device_text(kernel) == text) return kernel;
-  throw UsageFailure("/device_code/" + result::quotable(name, 120) +
+  throw UsageFailure("/device_code/" + text::quotable(name, 120) +
                      ": expected \"N registers, N stack, N shared, code HASH\", found \"" +
-                     result::quotable(text, 120) + "\"; write the counts anew with --update");
+                     text::quotable(text, 120) + "\"; write the counts anew with --update");
 }
 
 DeviceKernels device_kernels_from(std::string_view usage, std::string_view code) {
   DeviceKernels kernels = usage_from(usage);
   const auto codes = codes_from(code);
   if (kernels.empty()) {
-    throw EnvironmentFailure("cuobjdump names no kernel: " + result::quotable(usage, 300));
+    throw EnvironmentFailure("cuobjdump names no kernel: " + text::quotable(usage, 300));
   }
   for (auto& [key, kernel] : kernels) {
     const auto found = codes.find(key);
     if (found == codes.end() || found->second.empty()) {
       throw EnvironmentFailure("cuobjdump shows no code of " + key + ": " +
-                               result::quotable(code, 300));
+                               text::quotable(code, 300));
     }
-    kernel.code = result::hash_text(found->second);
+    kernel.code = hash_text(found->second);
   }
   return kernels;
 }
@@ -150,7 +150,7 @@ DeviceCode device_code_of(const std::filesystem::path& library) {
   std::error_code ignored;
   if (!std::filesystem::exists(library, ignored)) {
     device.why_not =
-        "no CUDA kernels are built here: " + result::quotable(library.string()) + " is not there";
+        "no CUDA kernels are built here: " + text::quotable(library.string()) + " is not there";
     return device;
   }
   const auto dump = [&](const std::vector<std::string>& flags) {
@@ -168,7 +168,7 @@ DeviceCode device_code_of(const std::filesystem::path& library) {
   for (const cluster::Answer* answer : {&version, &usage, &code}) {
     if (answer->exit_code == 0) continue;
     device.why_not = "cuobjdump ended with " + std::to_string(answer->exit_code) + ": " +
-                     result::quotable(answer->text, 300);
+                     text::quotable(answer->text, 300);
     return device;
   }
   const std::size_t release = version.text.find("Cuda compilation tools");
@@ -179,4 +179,4 @@ DeviceCode device_code_of(const std::filesystem::path& library) {
   return device;
 }
 
-}  // namespace attnbench::gate
+}  // namespace attnbench::counts

@@ -12,7 +12,7 @@
 
 #include "harness/program/counts/counts.hpp"
 
-namespace attnbench::gate {
+namespace attnbench::counts {
 
 struct DeviceKernel {
   std::int64_t registers = 0;  ///< of a thread
@@ -52,4 +52,4 @@ struct DeviceCode {
 };
 DeviceCode device_code_of(const std::filesystem::path& library);
 
-}  // namespace attnbench::gate
+}  // namespace attnbench::counts

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using suite::PaperFigure;
 using Json = nlohmann::json;
 
-constexpr std::size_t most_suite_bytes = 4 * result::mebibyte;
+constexpr std::size_t most_suite_bytes = 4 * mebibyte;
 
 /// Without a check against the schema, which takes longer than all else; `validate` has it.
 std::optional<IndexedSuite> suite_from(const fs::path& file) {
@@ -28,13 +28,13 @@ std::optional<IndexedSuite> suite_from(const fs::path& file) {
   suite.file = file;
   suite.name = file.stem().string();
   try {
-    const std::string text = result::read_file(file, "a suite, in JSON", most_suite_bytes);
-    const nlohmann::ordered_json json = result::parse_json(text, file.string(), "a suite");
+    const std::string text = read_file(file, "a suite, in JSON", most_suite_bytes);
+    const nlohmann::ordered_json json = parse_json(text, file.string(), "a suite");
     if (!suite::is_suite(json)) return std::nullopt;
     const suite::SuiteHead head = suite::suite_head(json);
     suite.title = head.title;
     suite.figure = head.figure;
-    suite.hash = result::hash_text(text);
+    suite.hash = hash_text(text);
   } catch (const UsageFailure&) {
     return std::nullopt;
   } catch (const Json::exception&) {
@@ -72,7 +72,7 @@ void add_estimates(Index& index) {
   const fs::path file = index.suites / "form" / "estimates.json";
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return;
-  const Json json = result::parse_json_file(file, "estimates of the suites, in JSON");
+  const Json json = parse_json_file(file, "estimates of the suites, in JSON");
   EstimatesFile read;
   try {
     read = json.get<EstimatesFile>();
@@ -112,7 +112,7 @@ void expect_known(const Index& index, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
     throw UsageFailure("there is no paper, figure or suite of the gallery \"" + word + "\"; " +
-                       suite::suggestion(word, known));
+                       text::suggestion(word, known));
   }
 }
 
@@ -234,7 +234,7 @@ std::string quick_time(const IndexedSuite& suite) {
 
 std::string full_time(const IndexedSuite& suite) {
   if (!suite.full || suite.full->seconds <= 0) return "not estimated";
-  return about(*suite.full) + "; " + result::human_bytes(suite.full->peak_bytes);
+  return about(*suite.full) + "; " + text::human_bytes(suite.full->peak_bytes);
 }
 
 std::string stored_words(const IndexedSuite& suite) {

@@ -15,7 +15,6 @@ namespace attnbench::gallery {
 namespace {
 
 namespace fs = std::filesystem;
-using result::Json;
 
 /// The median of a round with its interval, and whether it was disturbed.
 result::TimingRound stripped_round(const result::TimingRound& whole) {
@@ -51,9 +50,8 @@ Json rounded(Json value) {
 
 /// A stored result without its cells, which are not even parsed.
 result::Result head_of(const fs::path& file) {
-  const std::string text =
-      result::read_file(file, "a stored result, in JSON", 4 * result::mebibyte);
-  const result::BoundsFault fault = result::bounds_fault(text, {});
+  const std::string text = read_file(file, "a stored result, in JSON", 4 * mebibyte);
+  const BoundsFault fault = bounds_fault(text, {});
   if (!fault.reason.empty()) throw UsageFailure(file.string() + ": " + fault.reason);
   const auto wanted = [](int depth, Json::parse_event_t event, Json& parsed) {
     return !(depth == 2 && event == Json::parse_event_t::key && parsed == "cells") &&
@@ -127,7 +125,7 @@ fs::path store(const result::Result& result, const fs::path& folder, const fs::p
                        std::to_string(most_stored_bytes) + ": fewer cells or rounds");
   }
   const fs::path file = folder / (name + ".json");
-  result::write_atomically(file, text);
+  write_atomically(file, text);
   return file;
 }
 
@@ -144,7 +142,7 @@ std::optional<Stored> look_up(const fs::path& folder, const std::string& suite) 
     }
     if (head.suite.name != suite) {
       throw UsageFailure(stored.file.string() + ": is a result of " +
-                         result::quotable("\"" + head.suite.name + "\"") + ", not of " + suite);
+                         text::quotable("\"" + head.suite.name + "\"") + ", not of " + suite);
     }
     stored.suite_hash = head.suite.hash;
     stored.profile = head.suite.profile;

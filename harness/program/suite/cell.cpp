@@ -118,9 +118,9 @@ class CellMaker {
       numbers *= greater;
     }
     if (numbers > static_cast<double>(most_numbers)) {
-      file(place_, "batch, heads, length and width make " + result::human_count(numbers) +
+      file(place_, "batch, heads, length and width make " + text::human_count(numbers) +
                        " numbers of one input; expected at most " +
-                       result::human_count(static_cast<double>(most_numbers)) +
+                       text::human_count(static_cast<double>(most_numbers)) +
                        ": choose smaller sizes");
     }
   }
@@ -156,14 +156,14 @@ Expressions compiled(const std::string& flag, const std::vector<std::string>& te
   for (const std::string& text : texts) {
     expressions.push_back(std::make_unique<RE2>(text, options));
     if (expressions.back()->ok()) continue;
-    throw UsageFailure(flag + " '" + result::quotable(text) + "' is not a regular expression: " +
-                       result::quotable(expressions.back()->error()) +
+    throw UsageFailure(flag + " '" + text::quotable(text) + "' is not a regular expression: " +
+                       text::quotable(expressions.back()->error()) +
                        "; expected one of RE2's, as in 'latte|flash' or 'length=(256|512)\\b'");
   }
   return expressions;
 }
 
-std::string searched(const run::Cell& cell) {
+std::string searched(const attnbench::Cell& cell) {
   std::string text =
       describe(cell) + "  " + cell.mechanism + "/" + cell.implementation + " " + cell.device;
   for (const OptionValues& values : {cell.settings, cell.options}) {
@@ -175,7 +175,7 @@ std::string searched(const run::Cell& cell) {
 }
 
 /// The cell's value of an axis; nothing where it has none.
-std::optional<OptionValue> value_of_axis(const run::Cell& cell, const std::string& name) {
+std::optional<OptionValue> value_of_axis(const attnbench::Cell& cell, const std::string& name) {
   for (const OptionValues* values : {&cell.settings, &cell.options}) {
     if (const auto found = values->find(name); found != values->end()) return found->second;
   }
@@ -191,13 +191,13 @@ bool any_finds(const Expressions& expressions, const std::string& text) {
 
 }  // namespace
 
-std::optional<run::Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
-                                   const Point& point, const std::string& device,
-                                   const std::string& place, Problems& problems) {
+std::optional<attnbench::Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
+                                         const Point& point, const std::string& device,
+                                         const std::string& place, Problems& problems) {
   CellMaker maker(point, place, problems);
   maker.declare(task.spec->settings);
   maker.declare(entry.mechanism->options);
-  run::Cell cell;
+  attnbench::Cell cell;
   for (const Option& setting : task.spec->settings) {
     const Term* term = maker.find(setting.name);
     cell.settings[setting.name] =
@@ -225,11 +225,12 @@ std::optional<run::Cell> make_cell(const TaskEntry& task, const MechanismEntry& 
   return cell;
 }
 
-Json identity(const run::Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
+Json identity(const attnbench::Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
               const std::filesystem::path& folder) {
   // In Python several mechanisms may have one name in turn, and one several.
   const std::string& origin = entry.mechanism->origin;
-  const std::string name = run::is_python(origin) ? run::portable(origin, folder) : cell.mechanism;
+  const std::string name =
+      process::is_python(origin) ? process::portable(origin, folder) : cell.mechanism;
   return {{"task", cell.task},
           {"mechanism", name},
           {"implementation", cell.implementation},
@@ -240,15 +241,15 @@ Json identity(const run::Cell& cell, const TaskEntry& task, const MechanismEntry
 
 std::string cell_id(const Json& identity) {
   constexpr std::size_t digits = 12;
-  return result::hash_text(identity.dump()).substr(0, digits);
+  return hash_text(identity.dump()).substr(0, digits);
 }
 
-std::vector<run::Cell> filtered(std::vector<run::Cell> cells, const Choices& choices) {
+std::vector<attnbench::Cell> filtered(std::vector<attnbench::Cell> cells, const Choices& choices) {
   const auto only = compiled("--only", choices.only);
   const auto skip = compiled("--skip", choices.skip);
   if (only.empty() && skip.empty()) return cells;
   const std::size_t count = cells.size();
-  std::erase_if(cells, [&](const run::Cell& cell) {
+  std::erase_if(cells, [&](const attnbench::Cell& cell) {
     const std::string text = searched(cell);
     return (!only.empty() && !any_finds(only, text)) || any_finds(skip, text);
   });
@@ -259,7 +260,7 @@ std::vector<run::Cell> filtered(std::vector<run::Cell> cells, const Choices& cho
   return cells;
 }
 
-std::string describe(const run::Cell& cell) {
+std::string describe(const attnbench::Cell& cell) {
   std::string text = cell.task_label + "  " + cell.label;
   std::string separator = "  ";
   for (const std::string& name : cell.varies.value_or(std::vector<std::string>{"length"})) {

@@ -203,7 +203,7 @@ std::string read_text(const std::filesystem::path& file) {
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
       if (entry.path().extension() == ".json") names.push_back(entry.path().filename());
     }
-    const std::string nearest = nearest_word(file.filename(), names);
+    const std::string nearest = text::nearest_word(file.filename(), names);
     throw UsageFailure(name + ": there is no such file" +
                        (nearest.empty()
                             ? ""
@@ -211,7 +211,7 @@ std::string read_text(const std::filesystem::path& file) {
                                   (file.has_parent_path() ? (folder / nearest).string() : nearest) +
                                   "\"?"));
   }
-  return result::read_file(file, "a suite file in JSON", most_bytes);
+  return read_file(file, "a suite file in JSON", most_bytes);
 }
 
 /// Where the first offending byte is, and why it offends.
@@ -232,7 +232,7 @@ EncodingFault encoding_fault(const std::string& text) {
     if (text[position] == '\0') {
       return {position, "a zero byte stands here; is this a text file?"};
     }
-    const std::size_t length = result::letter_length(text, position);
+    const std::size_t length = text::letter_length(text, position);
     if (length == 0) {
       std::array<char, 8> hexadecimal{};
       std::snprintf(hexadecimal.data(), hexadecimal.size(), "0x%02x",
@@ -284,7 +284,7 @@ Document parse_document(const std::string& name, const std::string& text) {
   }
   Document document;
   document.name = name;
-  document.hash = result::hash_text(text);
+  document.hash = hash_text(text);
   Problems problems;
   Progress progress{text.data(), text.data(), 0};
   Builder builder(document, problems, progress);
@@ -298,7 +298,7 @@ void Problems::add(const std::string& place, const std::string& what) {
   constexpr std::size_t longest_place = 300;
   constexpr std::size_t longest_sentence = 700;
   const std::string message =
-      result::quotable(place, longest_place) + result::quotable(what, longest_sentence);
+      text::quotable(place, longest_place) + text::quotable(what, longest_sentence);
   if (seen_.insert(message).second) messages_.push_back(message);
 }
 

@@ -71,7 +71,7 @@ std::string figure_complaint(const std::string& name) {
   std::vector<std::string> names;
   for (const PaperFigure& figure : paper_figures()) names.push_back(figure.name);
   return "there is no figure or table \"" + name + "\" in the list of the papers'; " +
-         suggestion(name, names) + "; `attnbench figures` lists them all";
+         text::suggestion(name, names) + "; `attnbench figures` lists them all";
 }
 
 const std::vector<Picture>& gallery_pictures() {

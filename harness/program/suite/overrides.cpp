@@ -149,7 +149,8 @@ void apply_preset(Overrides& overrides, const ProfiledSuite& suite, const std::s
   const std::string name = holder["preset"];
   const std::string place = suite.place(pointer + "/preset");
   if (!presets().contains(name)) {
-    problems.add(place, "there is no preset \"" + name + "\"; " + suggestion(name, preset_names()));
+    problems.add(place,
+                 "there is no preset \"" + name + "\"; " + text::suggestion(name, preset_names()));
     return;
   }
   const Ordered& preset = presets()[name];
@@ -180,7 +181,7 @@ std::string unknown_key(const std::string& key, const Names& known, const std::s
            "latents_per_head";
   }
   return "unknown key \"" + key + "\", neither a setting of the task nor an option of " + whose +
-         "; " + suggestion(key, {known.begin(), known.end()});
+         "; " + text::suggestion(key, {known.begin(), known.end()});
 }
 
 class KeyCheck {

@@ -32,7 +32,7 @@ std::optional<std::int64_t> integer_from(const std::string& text) {
 /// Discarded where the text is not JSON, or nested deeper than any value of a setting.
 Ordered value_of(const std::string& text) {
   constexpr std::size_t deepest = 8;
-  if (!result::bounds_fault(text, {deepest, result::mebibyte}).reason.empty()) {
+  if (!bounds_fault(text, {deepest, mebibyte}).reason.empty()) {
     return Ordered(Ordered::value_t::discarded);
   }
   return Ordered::parse(text, nullptr, false);
@@ -55,13 +55,13 @@ void append_range(Ordered& values, const std::string& text, const SetFlag& flag)
   if (!first || !last || !step || *first < 1 || *last < *first ||
       (colon != std::string::npos && *step < 1)) {
     throw UsageFailure(
-        flag.place + "\"" + result::quotable(text) +
+        flag.place + "\"" + text::quotable(text) +
         "\" is not a range; expected FIRST..LAST, which doubles, or FIRST..LAST:STEP, "
         "of positive integers");
   }
   for (std::int64_t value = *first; value <= *last;) {
     if (values.size() >= most_profile_values) {
-      throw UsageFailure(flag.place + "\"" + result::quotable(text) + "\" has more than " +
+      throw UsageFailure(flag.place + "\"" + text::quotable(text) + "\" has more than " +
                          std::to_string(most_profile_values) + " values; expected a greater step");
     }
     values.push_back(value);
@@ -79,7 +79,7 @@ ProfiledSuite::ProfiledSuite(const Document& document, const std::string& profil
     std::vector<std::string> names;
     for (const auto& [name, ignored] : profiles.items()) names.push_back(name);
     throw UsageFailure(document.name + ": there is no profile \"" + profile + "\"; " +
-                       suggestion(profile, names));
+                       text::suggestion(profile, names));
   }
   merge(value_, profiles[profile], "", child_pointer("/profiles", profile));
 }
@@ -151,7 +151,7 @@ Preset preset_named(const std::string& name) { return Json(presets().at(name)).g
 SetFlag parse_set_flag(const std::string& text) {
   SetFlag flag;
   const std::size_t equals = text.find('=');
-  flag.place = "--set " + result::quotable(text) + ": ";
+  flag.place = "--set " + text::quotable(text) + ": ";
   if (equals == std::string::npos || equals == 0) {
     throw UsageFailure(flag.place + "expected NAME=VALUE, such as length=256..8192");
   }

@@ -54,7 +54,7 @@ std::vector<std::string> preset_names();
 struct Preset {
   std::string title;
   std::string source;  ///< "none" where it follows no publication
-  result::Values set;  ///< settings by name
+  Values set;          ///< settings by name
 };
 void from_json(const nlohmann::json& json, Preset& preset);
 /// One of preset_names().

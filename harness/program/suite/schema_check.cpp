@@ -19,7 +19,7 @@ using Ordered = nlohmann::ordered_json;
 
 /// The rule for `key` of `parent`, which `rule` is for; null where there is none.
 const Json& child_rule(const Json& rule, const Ordered& parent, const std::string& key) {
-  return result::member_rule(schema(), rule, parent.is_array(), key);
+  return schema::member_rule(schema(), rule, parent.is_array(), key);
 }
 
 bool is_closed(const Json& rule) {
@@ -69,7 +69,7 @@ class UnknownKeys {
       } else {
         problems_.add(
             place_(child_pointer(pointer, key)),
-            problems_.full() ? "" : "unknown key \"" + key + "\"; " + suggestion(key, known));
+            problems_.full() ? "" : "unknown key \"" + key + "\"; " + text::suggestion(key, known));
       }
     }
     value = std::move(kept);
@@ -81,7 +81,7 @@ class UnknownKeys {
 
 /// The rule for the value of `root` at `pointer`.
 const Json& rule_at(const Ordered& root, const Json::json_pointer& pointer) {
-  if (pointer.empty()) return result::resolved_rule(schema(), schema());
+  if (pointer.empty()) return schema::resolved_rule(schema(), schema());
   const Json::json_pointer parent = pointer.parent_pointer();
   return child_rule(rule_at(root, parent), root.at(parent), pointer.back());
 }
@@ -138,7 +138,7 @@ const Json& schema() {
 std::string shown(const Ordered& value) {
   constexpr std::size_t longest = 40;
   const std::string text = value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
-  if (text.size() <= longest) return result::printable(text);
+  if (text.size() <= longest) return text::printable(text);
   if (value.is_object()) return "an object of " + std::to_string(value.size()) + " keys";
   if (value.is_array()) return "a list of " + std::to_string(value.size()) + " values";
   return "a text of " + std::to_string(text.size() - 2) + " bytes";
@@ -147,8 +147,8 @@ std::string shown(const Ordered& value) {
 void check_schema(const Ordered& value, const Places& place, Problems& problems) {
   if (refuse_long_texts(value, "", place, problems)) return;
   Ordered cleaned = value;
-  UnknownKeys(place, problems).remove_from(cleaned, result::resolved_rule(schema(), schema()), "");
-  static const result::SchemaValidator validator(schema());
+  UnknownKeys(place, problems).remove_from(cleaned, schema::resolved_rule(schema(), schema()), "");
+  static const schema::SchemaValidator validator(schema());
   for (const std::string& pointer : validator.failing_pointers(Json(cleaned))) {
     report(cleaned, pointer, place, problems);
   }

@@ -80,12 +80,12 @@ class Expansion {
   };
 
   /// By name of mechanism or task: departures from what was published.
-  Json differs_from(const std::vector<run::Cell>& cells) const {
+  Json differs_from(const std::vector<attnbench::Cell>& cells) const {
     Json all = Json::object();
     const auto note = [&](const auto& spec) {
       if (!spec.differs_from.empty()) all[spec.name] = spec.differs_from;
     };
-    for (const run::Cell& cell : cells) {
+    for (const attnbench::Cell& cell : cells) {
       note(*catalogue_.find(cell.mechanism)->mechanism);
       note(*catalogue_.task(cell.task));
     }
@@ -161,7 +161,7 @@ class Expansion {
     }
   }
 
-  void make_cells(const Combination& combination, std::vector<run::Cell>& cells) {
+  void make_cells(const Combination& combination, std::vector<attnbench::Cell>& cells) {
     const std::vector<std::string> varies = combination.axes.varying();
     const std::string place = suite_.place(combination.entry->pointer);
     for (std::size_t i = 0; i < combination.axes.count(); ++i) {
@@ -175,7 +175,7 @@ class Expansion {
 
   /// False where the suite has the cell already. A cell under two labels counts twice: the id of
   /// the second includes its label.
-  bool give_id(run::Cell& cell, const Combination& combination) {
+  bool give_id(attnbench::Cell& cell, const Combination& combination) {
     Json identity = suite::identity(cell, *combination.task, *combination.entry,
                                     std::filesystem::path(document_.name).parent_path());
     const std::pair labels(cell.task_label, cell.label);
@@ -198,7 +198,7 @@ class Expansion {
       const std::string name = figure;
       if (std::find(figures_.begin(), figures_.end(), name) == figures_.end()) {
         problems_.add(suite_.place(pointer + "/" + std::to_string(index)),
-                      "there is no figure \"" + name + "\"; " + suggestion(name, figures_));
+                      "there is no figure \"" + name + "\"; " + text::suggestion(name, figures_));
       }
       ++index;
     }
@@ -260,7 +260,7 @@ class Expansion {
 
 }  // namespace
 
-constexpr std::size_t most_published_bytes = 4 * result::mebibyte;  // what reports accept
+constexpr std::size_t most_published_bytes = 4 * mebibyte;  // what reports accept
 
 std::string Expanded::name() const { return header.value("name", "run"); }
 
@@ -285,8 +285,8 @@ Document load(const std::filesystem::path& file) {
       document.value["published"].is_string()) {
     const std::string name = document.value["published"];
     try {
-      result::expect_regular_file(file.parent_path() / name,
-                                  "the name of a CSV file beside the suite", most_published_bytes);
+      expect_regular_file(file.parent_path() / name, "the name of a CSV file beside the suite",
+                          most_published_bytes);
     } catch (const UsageFailure& failure) {
       problems.add(document.place("/published"), failure.what());
     }
@@ -317,7 +317,7 @@ Document from_command_line(const std::vector<std::string>& mechanisms) {
       {"task", "kernel"},
       {"mechanisms", mechanisms},
       {"profiles", {{"quick", {{"measure", {{"rounds", 3}, {"max_seconds", 0.3}}}}}}}};
-  document.hash = result::hash_text(document.value.dump());
+  document.hash = hash_text(document.value.dump());
   return document;
 }
 
@@ -331,7 +331,7 @@ Document pair_from_command_line(const std::string& base, const std::string& chan
   // An interval that leaves out the extremes at some sizes needs as many rounds (statistics.hpp).
   document.value["measure"] = {{"rounds", 12}, {"max_seconds", 0.3}};
   document.value.erase("profiles");
-  document.hash = result::hash_text(document.value.dump());
+  document.hash = hash_text(document.value.dump());
   return document;
 }
 

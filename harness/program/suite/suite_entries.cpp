@@ -18,7 +18,7 @@ using Ordered = nlohmann::ordered_json;
 
 std::string unknown(const std::string& kind, const std::string& word,
                     const std::vector<std::string>& known) {
-  return "there is no " + kind + " \"" + word + "\"; " + suggestion(word, known);
+  return "there is no " + kind + " \"" + word + "\"; " + text::suggestion(word, known);
 }
 
 class TaskReader {
@@ -114,8 +114,8 @@ fs::path found_python_file(const std::string& word, const std::string& target,
       return fs::absolute(candidate, ignored).lexically_normal();
     }
   }
-  throw UsageFailure(result::quotable(word) + ": there is no file " +
-                     result::quotable((folder / target).string()));
+  throw UsageFailure(text::quotable(word) + ": there is no file " +
+                     text::quotable((folder / target).string()));
 }
 
 /// The word as the worker loads it.
@@ -125,13 +125,13 @@ std::string resolved_python(const std::string& word, const fs::path& folder) {
   const std::string target = colon < begin ? "" : word.substr(begin, colon - begin);
   const std::string name = word.substr(colon + 1);
   if (target.empty() || !is_dotted_name(name)) {
-    throw UsageFailure(result::quotable(word) + ": " + python_forms);
+    throw UsageFailure(text::quotable(word) + ": " + python_forms);
   }
   if (target.ends_with(".py")) {
     return "python:" + found_python_file(word, target, folder).string() + ":" + name;
   }
   if (!is_dotted_name(target)) {
-    throw UsageFailure(result::quotable(word) + ": " + result::quotable(target) +
+    throw UsageFailure(text::quotable(word) + ": " + text::quotable(target) +
                        " is neither a file that ends in .py nor a module; " + python_forms);
   }
   return word;
@@ -151,7 +151,8 @@ bool fits_as_name(const std::string& name) {
 /// The word in Python of `plugins` whose mechanism is called `name`; empty where there is none.
 std::string holder_of(const std::string& name, const std::vector<std::string>& plugins) {
   for (const std::string& text : plugins) {
-    if (run::is_python(text) && run::mechanism_of(text) == name) return run::PluginName(text).path;
+    if (process::is_python(text) && process::mechanism_of(text) == name)
+      return PluginName(text).path;
   }
   return {};
 }
@@ -162,13 +163,13 @@ std::string free_name(const std::string& word, const std::vector<std::string>& p
   const auto is_free = [&](const std::string& one) {
     return !is_builtin(one) && holder_of(one, plugins).empty();
   };
-  std::string name = run::mechanism_of(word);
+  std::string name = process::mechanism_of(word);
   if (is_builtin(name)) name += "_py";
-  const std::vector<std::string> longer = run::longer_names_of(word);
+  const std::vector<std::string> longer = process::longer_names_of(word);
   for (std::size_t i = 0; !is_free(name) && i < longer.size(); ++i) {
     const std::string holder = holder_of(name, plugins);
     // Two objects of one file differ by no folder.
-    if (!holder.empty() && run::home_of(holder) == run::home_of(word)) break;
+    if (!holder.empty() && process::home_of(holder) == process::home_of(word)) break;
     name = longer[i];
   }
   if (is_free(name)) return name;
@@ -191,7 +192,7 @@ class ScriptResolver {
     try {
       return resolve_script(word, folder_, plugins_, is_builtin_);
     } catch (const UsageFailure& failure) {
-      throw UsageFailure(result::quotable(document_.place(pointer), 300) + failure.what());
+      throw UsageFailure(text::quotable(document_.place(pointer), 300) + failure.what());
     }
   }
 
@@ -226,14 +227,14 @@ class ScriptResolver {
     const Ordered as = entry["as"];
     entry.erase("as");
     const std::string name = as.is_string() ? as.get<std::string>() : as.dump();
-    if (fits_as_name(name) && run::is_python(use) && run::PluginName(use).as.empty()) {
+    if (fits_as_name(name) && process::is_python(use) && PluginName(use).as.empty()) {
       return name + "=" + use;
     }
-    throw UsageFailure(result::quotable(document_.place(pointer), 300) +
-                       "\"as\": " + result::quotable(as.dump()) + ": " +
-                       (run::is_python(use) ? name_form
-                                            : "names a mechanism in Python; expected \"use\": "
-                                              "\"python:FILE.py:NAME\" beside it"));
+    throw UsageFailure(text::quotable(document_.place(pointer), 300) +
+                       "\"as\": " + text::quotable(as.dump()) + ": " +
+                       (process::is_python(use) ? name_form
+                                                : "names a mechanism in Python; expected \"use\": "
+                                                  "\"python:FILE.py:NAME\" beside it"));
   }
 
   const Document& document_;
@@ -312,33 +313,34 @@ bool applies_to(const TaskEntry& task, const MechanismEntry& entry) {
 void refuse_torchscript(const std::string& word) {
   if (!word.starts_with("torchscript:") && !word.ends_with(".pt")) return;
   throw UsageFailure(
-      result::quotable(word) +
+      text::quotable(word) +
       ": TorchScript was removed, since PyTorch has deprecated it; name the class in "
       "Python instead: python:FILE.py:NAME (docs/python.md)");
 }
 
 std::string resolve_script(const std::string& word, const fs::path& folder,
                            std::vector<std::string>& plugins, const IsBuiltin& is_builtin) {
-  if (!run::is_python(word)) {
+  if (!process::is_python(word)) {
     refuse_torchscript(word);
     if (word.find("=python:") == std::string::npos) return word;
-    throw UsageFailure(result::quotable(word) + ": " + name_form);
+    throw UsageFailure(text::quotable(word) + ": " + name_form);
   }
-  const run::PluginName asked(word);
+  const PluginName asked(word);
   const std::string script = resolved_python(asked.path, folder);
   for (const std::string& text : plugins) {
-    if (run::PluginName(text).path != script) continue;
-    if (asked.as.empty() || run::mechanism_of(text) == asked.as) return run::mechanism_of(text);
+    if (PluginName(text).path != script) continue;
+    if (asked.as.empty() || process::mechanism_of(text) == asked.as)
+      return process::mechanism_of(text);
   }
   std::string name = asked.as;
   if (name.empty()) {
     name = free_name(script, plugins, is_builtin);
   } else if (!fits_as_name(name)) {
-    throw UsageFailure(result::quotable(word) + ": " + name_form);
+    throw UsageFailure(text::quotable(word) + ": " + name_form);
   } else if (const std::string holder = holder_of(name, plugins);
              !holder.empty() || is_builtin(name)) {
-    throw UsageFailure(result::quotable(word) + ": the name " + name + " is taken by " +
-                       (holder.empty() ? "what is built in" : result::quotable(holder)) +
+    throw UsageFailure(text::quotable(word) + ": the name " + name + " is taken by " +
+                       (holder.empty() ? "what is built in" : text::quotable(holder)) +
                        "; choose another");
   }
   plugins.push_back(name + "=" + script);

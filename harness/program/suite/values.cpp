@@ -72,7 +72,7 @@ std::optional<Json> text_value(const Option& option, const Ordered& value, std::
   }
   const std::string word = value;
   if (!choices.empty() && std::find(choices.begin(), choices.end(), word) == choices.end()) {
-    const std::string nearest = nearest_word(word, choices);
+    const std::string nearest = text::nearest_word(word, choices);
     complaint = misfit(option, value);
     if (!nearest.empty()) complaint += "; did you mean \"" + nearest + "\"?";
     return std::nullopt;
@@ -86,7 +86,7 @@ std::string expectation(const Option& declared) {
   const Option option = bounded(declared);
   switch (option.type) {
     case OptionType::text:
-      return option.choices.empty() ? "a word" : "one of " + listed(option.choices);
+      return option.choices.empty() ? "a word" : "one of " + text::listed(option.choices);
     case OptionType::boolean:
       return "true or false";
     case OptionType::window:

@@ -2,13 +2,13 @@
 #include "tasks/data/data_task.hpp"
 #include "tasks/data/lm/text_source.hpp"
 
-namespace attnbench::tasks::lm {
+namespace attnbench::tasks::data::lm {
 
 /// The one of the task lm.
-std::vector<prepared::DataTask> all_data_tasks();
+std::vector<DataTask> all_data_tasks();
 
-std::vector<prepared::DataTask> all_data_tasks() {
-  prepared::DataTask task;
+std::vector<DataTask> all_data_tasks() {
+  DataTask task;
   task.name = "lm";
   task.title = "The next byte of a text";
   task.vocabulary = 256;
@@ -38,8 +38,8 @@ std::vector<prepared::DataTask> all_data_tasks() {
   task.wants_from = [](const std::string&) { return "FILE"; };
   const auto opening = [](bool raw) {
     return [raw](const Options& settings, const std::filesystem::path& from,
-                 const prepared::ProgressCall& progress) {
-      expect_from(*prepared::find_data_task("lm"), "", from);
+                 const ProgressCall& progress) {
+      expect_from(*find_data_task("lm"), "", from);
       TextRules rules;
       rules.division = division_from(settings.text("split"));
       rules.validation_share = settings.number("validation_share");
@@ -54,4 +54,4 @@ std::vector<prepared::DataTask> all_data_tasks() {
   return {std::move(task)};
 }
 
-}  // namespace attnbench::tasks::lm
+}  // namespace attnbench::tasks::data::lm

@@ -7,10 +7,8 @@
 
 #include "tasks/data/lm/text_source.hpp"
 
-namespace attnbench::tasks::lm {
+namespace attnbench::tasks::data::lm {
 namespace {
-
-using prepared::Split;
 
 constexpr std::int64_t symbols = 256;
 
@@ -86,8 +84,8 @@ void for_each_byte(const Text& text, Split split, std::int64_t count, Use use) {
 
 }  // namespace
 
-Text::Text(std::shared_ptr<const prepared::Cache> cache) : cache_(std::move(cache)) {
-  const prepared::Description& description = cache_->description();
+Text::Text(std::shared_ptr<const Cache> cache) : cache_(std::move(cache)) {
+  const Description& description = cache_->description();
   if (description.task != "lm" || description.towers != 1 || description.first_token != 0) {
     throw UsageError(cache_->file().string() + ": holds data of " + description.task +
                      ", expected a text: prepare one with `attnbench data lm --from FILE`");
@@ -142,4 +140,4 @@ std::vector<Level> counted_levels(const Text& text, std::int64_t most_scored,
   return levels;
 }
 
-}  // namespace attnbench::tasks::lm
+}  // namespace attnbench::tasks::data::lm

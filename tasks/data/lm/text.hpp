@@ -9,23 +9,23 @@
 
 #include "tasks/data/cache.hpp"
 
-namespace attnbench::tasks::lm {
+namespace attnbench::tasks::data::lm {
 
 class Text {
  public:
   /// Throws UsageError "FILE: …" where the cache holds no text.
-  explicit Text(std::shared_ptr<const prepared::Cache> cache);
+  explicit Text(std::shared_ptr<const Cache> cache);
 
-  const prepared::Cache& cache() const { return *cache_; }
-  std::int64_t bytes(prepared::Split split) const {
+  const Cache& cache() const { return *cache_; }
+  std::int64_t bytes(Split split) const {
     return static_cast<std::int64_t>(cache_->facts(split).tokens);
   }
   /// Copies the bytes [first, first + out.size()) of `split`, each a number from 0 to 255. Safe
   /// from several threads. Throws std::out_of_range beyond the split's end.
-  void copy(prepared::Split split, std::int64_t first, std::span<std::int64_t> out) const;
+  void copy(Split split, std::int64_t first, std::span<std::int64_t> out) const;
 
  private:
-  std::shared_ptr<const prepared::Cache> cache_;
+  std::shared_ptr<const Cache> cache_;
 };
 
 /// Mean bits of a byte, predicted from as many bytes before it as `context`.
@@ -43,4 +43,4 @@ struct Level {
 std::vector<Level> counted_levels(const Text& text, std::int64_t most_scored = 0,
                                   std::int64_t most_counted = std::int64_t{1} << 30);
 
-}  // namespace attnbench::tasks::lm
+}  // namespace attnbench::tasks::data::lm

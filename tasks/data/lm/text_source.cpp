@@ -8,11 +8,11 @@
 #include "core/text/printable.hpp"
 #include "tasks/data/input.hpp"
 
-namespace attnbench::tasks::lm {
+namespace attnbench::tasks::data::lm {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace prepared;
+using namespace data;
 
 constexpr std::pair<const char*, Division> division_names[] = {
     {"place", Division::place}, {"enwik8", Division::enwik8}, {"folders", Division::folders}};
@@ -231,7 +231,7 @@ Division division_from(const std::string& name) {
     if (name == word) return division;
     known += (known.empty() ? "" : ", ") + std::string(word);
   }
-  throw UsageError("split must be one of " + known + ", not " + result::quotable(name));
+  throw UsageError("split must be one of " + known + ", not " + text::quotable(name));
 }
 
 const char* to_string(Division division) {
@@ -246,4 +246,4 @@ std::unique_ptr<RowSource> read_text(const fs::path& from, const TextRules& rule
   return std::make_unique<TextSource>(from, rules, progress);
 }
 
-}  // namespace attnbench::tasks::lm
+}  // namespace attnbench::tasks::data::lm

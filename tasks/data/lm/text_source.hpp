@@ -9,7 +9,7 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::lm {
+namespace attnbench::tasks::data::lm {
 
 /// place: the first part of the text trains, then come validation and test, each of a share of all
 /// bytes. enwik8: 90, 5 and 5 million bytes of its 100 million. folders: as published, by the
@@ -36,8 +36,7 @@ constexpr std::uint64_t bytes_per_row = 4096;
 /// Throws UsageError "FROM…": nothing to read, a device or a pipe, damaged compression, a link out
 /// of the folder, what is no text, a text that is not enwik8 where that is said, files outside of
 /// the three folders, shares that leave a split without bytes.
-std::unique_ptr<prepared::RowSource> read_text(const std::filesystem::path& from,
-                                               const TextRules& rules = {},
-                                               const prepared::ProgressCall& progress = {});
+std::unique_ptr<RowSource> read_text(const std::filesystem::path& from, const TextRules& rules = {},
+                                     const ProgressCall& progress = {});
 
-}  // namespace attnbench::tasks::lm
+}  // namespace attnbench::tasks::data::lm

@@ -5,7 +5,7 @@
 
 #include "tasks/data/input.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 namespace fs = std::filesystem;
@@ -265,4 +265,4 @@ std::unique_ptr<RowSource> read_fashion_mnist(const fs::path& from, const ImageR
   return source;
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

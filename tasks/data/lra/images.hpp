@@ -10,9 +10,9 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
-using namespace prepared;
+using namespace data;
 
 struct ImageRules {
   /// How colours become grey. "tensorflow": floor(255.5 * (0.2989 R + 0.5870 G + 0.1140 B) / 255),
@@ -46,4 +46,4 @@ std::unique_ptr<RowSource> read_fashion_mnist(const std::filesystem::path& from,
 /// Where Debian's package puts them.
 constexpr const char* fashion_mnist_folder = "/usr/share/datasets/fashion-mnist";
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

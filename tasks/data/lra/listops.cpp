@@ -6,7 +6,7 @@
 
 #include "core/text/printable.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 constexpr std::array<std::string_view, 16> symbols{
@@ -214,7 +214,7 @@ void parse_listops(std::string_view text, std::vector<std::uint16_t>& tokens) {
     }
     const auto found = std::find(symbols.begin() + 1, symbols.end(), symbol);
     if (found == symbols.end()) {
-      throw UsageError("\"" + result::quotable(symbol, 40) +
+      throw UsageError("\"" + text::quotable(symbol, 40) +
                        "\" is not one of 0 to 9, [MIN, [MAX, [MED, [SM, ], ( and )");
     }
     tokens.push_back(static_cast<std::uint16_t>(found - symbols.begin()));
@@ -239,4 +239,4 @@ Description listops_description() {
   return description;
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

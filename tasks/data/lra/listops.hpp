@@ -12,9 +12,9 @@
 #include "core/random.hpp"
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
-using namespace prepared;
+using namespace data;
 
 /// Ids of the 15 symbols; 0 is padding. In a fixed order: the original's changes from process to
 /// process, with the order of a Python set.
@@ -71,4 +71,4 @@ std::string listops_text(std::span<const std::uint16_t> tokens);
 /// What a cache of such rows says of itself, whether they were generated or read.
 Description listops_description();
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

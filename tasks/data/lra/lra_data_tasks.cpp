@@ -7,7 +7,7 @@
 #include "tasks/data/lra/tables.hpp"
 #include "tasks/data/lra/texts.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 namespace fs = std::filesystem;
@@ -249,4 +249,4 @@ std::vector<DataTask> all_data_tasks() {
   return {image_task(), listops_task(), pathfinder_task(), retrieval_task(), text_task()};
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

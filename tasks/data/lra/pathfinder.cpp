@@ -5,7 +5,7 @@
 
 #include "tasks/data/lra/pathfinder_painting.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 constexpr int distractor_attempts = 5;
@@ -13,9 +13,9 @@ constexpr int distractor_attempts = 5;
 }  // namespace
 
 struct PathfinderPainter::Prepared {
-  pathfinder::Recipe recipe;
+  tasks::data::lra::pathfinder::Recipe recipe;
   int dashes;
-  std::vector<pathfinder::Geometry> geometries;  ///< one for each margin
+  std::vector<tasks::data::lra::pathfinder::Geometry> geometries;  ///< one for each margin
   Canvas marker;
 
   int distractor_length() const { return dashes / 3; }
@@ -23,11 +23,13 @@ struct PathfinderPainter::Prepared {
 };
 
 PathfinderPainter::PathfinderPainter(const PathfinderRules& rules) {
-  const pathfinder::Recipe& recipe = pathfinder::recipe_of(rules.side);
-  auto prepared = std::make_unique<Prepared>(Prepared{recipe,
-                                                      pathfinder::dashes_of(rules.difficulty),
-                                                      {},
-                                                      pathfinder::marker_of(recipe.marker_radius)});
+  const tasks::data::lra::pathfinder::Recipe& recipe =
+      tasks::data::lra::pathfinder::recipe_of(rules.side);
+  auto prepared = std::make_unique<Prepared>(
+      Prepared{recipe,
+               tasks::data::lra::pathfinder::dashes_of(rules.difficulty),
+               {},
+               tasks::data::lra::pathfinder::marker_of(recipe.marker_radius)});
   for (const int margin : recipe.margins) {
     prepared->geometries.emplace_back(recipe, margin, rules.compat);
   }
@@ -40,10 +42,10 @@ PathfinderImage PathfinderPainter::paint(Random& draws) const {
   const Prepared& with = *prepared_;
   PathfinderImage image;
   image.label = static_cast<int>(draws.below(2));
-  const pathfinder::Geometry& geometry =
+  const tasks::data::lra::pathfinder::Geometry& geometry =
       with.geometries[draws.below(static_cast<std::uint32_t>(with.geometries.size()))];
-  pathfinder::Painting painting(with.recipe, geometry, draws);
-  std::array<pathfinder::Path, 2> paths;
+  tasks::data::lra::pathfinder::Painting painting(with.recipe, geometry, draws);
+  std::array<tasks::data::lra::pathfinder::Path, 2> paths;
   do {
     ++image.attempts;
   } while (!painting.paths(with.dashes, paths));
@@ -103,8 +105,8 @@ Description pathfinder_description(int side) {
 }
 
 std::string pathfinder_folder(const std::string& difficulty) {
-  const int dashes = pathfinder::dashes_of(difficulty);
+  const int dashes = tasks::data::lra::pathfinder::dashes_of(difficulty);
   return dashes == 6 ? "curv_baseline" : "curv_contour_length_" + std::to_string(dashes);
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

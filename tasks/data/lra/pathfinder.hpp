@@ -13,9 +13,9 @@
 #include "core/random.hpp"
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
-using namespace prepared;
+using namespace data;
 
 struct PathfinderRules {
   int side = 32;                    ///< 32, 64, 128 ("Path-X") or 256
@@ -78,4 +78,4 @@ Description pathfinder_description(int side);
 /// difficulty. Throws UsageError for another.
 std::string pathfinder_folder(const std::string& difficulty);
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

@@ -10,7 +10,7 @@
 #include "tasks/data/lra/pathfinder.hpp"
 #include "tasks/data/lra/png.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 namespace fs = std::filesystem;
@@ -179,7 +179,7 @@ class PathfinderFiles final : public RowSource {
           parts.size() == 3 && parts[0] == "imgs" ? image_key(parts[1], parts[2]) : std::nullopt;
       if (!key || !set.labels.emplace(*key, lines[i].label).second) {
         throw UsageError("line " + std::to_string(i + 1) + ": " +
-                         result::quotable(lines[i].image, 80) +
+                         text::quotable(lines[i].image, 80) +
                          (key ? " is there twice" : " is not imgs/K/sample_I.png"));
       }
     }
@@ -242,4 +242,4 @@ std::unique_ptr<RowSource> read_pathfinder(const fs::path& from, const Pathfinde
   return std::make_unique<PathfinderFiles>(from, rules, progress);
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

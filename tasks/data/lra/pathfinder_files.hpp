@@ -12,9 +12,9 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
-using namespace prepared;
+using namespace data;
 
 struct PathfinderFileRules {
   int side = 32;
@@ -49,4 +49,4 @@ std::vector<PathfinderLine> parse_pathfinder_metadata(std::string_view content);
 /// A whole number in decimal digits alone; nothing for other text.
 std::optional<std::uint32_t> number_of(std::string_view text);
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

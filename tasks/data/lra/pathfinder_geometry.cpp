@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 
-namespace attnbench::tasks::lra::pathfinder {
+namespace attnbench::tasks::data::lra::pathfinder {
 namespace {
 
 constexpr int anti_alias = 2;
@@ -144,4 +144,4 @@ Canvas marker_of(double radius) {
   return reduced(fine, 2 * half + 1);
 }
 
-}  // namespace attnbench::tasks::lra::pathfinder
+}  // namespace attnbench::tasks::data::lra::pathfinder

@@ -13,7 +13,7 @@
 
 #include "tasks/data/lra/strokes.hpp"
 
-namespace attnbench::tasks::lra::pathfinder {
+namespace attnbench::tasks::data::lra::pathfinder {
 
 inline Offset operator+(Offset a, Offset b) { return {a.row + b.row, a.column + b.column}; }
 
@@ -85,4 +85,4 @@ struct Geometry {
 /// The marker: a white disc, its centre in the middle of the canvas.
 Canvas marker_of(double radius);
 
-}  // namespace attnbench::tasks::lra::pathfinder
+}  // namespace attnbench::tasks::data::lra::pathfinder

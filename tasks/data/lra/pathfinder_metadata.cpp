@@ -6,7 +6,7 @@
 #include "core/errors.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 PathfinderLine line_of(const std::vector<std::string>& fields, std::size_t number) {
@@ -16,7 +16,7 @@ PathfinderLine line_of(const std::vector<std::string>& fields, std::size_t numbe
                      " fields, expected at least 4 (folder, file, index, label)");
   }
   if (fields[3] != "0" && fields[3] != "1") {
-    throw UsageError(where + "the label is \"" + result::quotable(fields[3], 40) +
+    throw UsageError(where + "the label is \"" + text::quotable(fields[3], 40) +
                      "\", expected 0 or 1");
   }
   return {fields[0] + "/" + fields[1], fields[3][0] - '0'};
@@ -103,4 +103,4 @@ std::vector<PathfinderLine> parse_pathfinder_metadata(std::string_view content) 
   return lines;
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

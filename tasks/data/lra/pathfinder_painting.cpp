@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace attnbench::tasks::lra::pathfinder {
+namespace attnbench::tasks::data::lra::pathfinder {
 namespace {
 
 constexpr int seed_attempts = 3;
@@ -255,4 +255,4 @@ void Painting::paste(std::vector<int>& light, const Canvas& shape, Offset centre
   }
 }
 
-}  // namespace attnbench::tasks::lra::pathfinder
+}  // namespace attnbench::tasks::data::lra::pathfinder

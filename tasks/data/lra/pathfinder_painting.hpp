@@ -10,7 +10,7 @@
 #include "core/random.hpp"
 #include "tasks/data/lra/pathfinder_geometry.hpp"
 
-namespace attnbench::tasks::lra::pathfinder {
+namespace attnbench::tasks::data::lra::pathfinder {
 
 /// A dash on the image: which, and the pixel of its tail.
 struct Placed {
@@ -72,4 +72,4 @@ class Painting {
   std::vector<std::uint32_t> weights_;
 };
 
-}  // namespace attnbench::tasks::lra::pathfinder
+}  // namespace attnbench::tasks::data::lra::pathfinder

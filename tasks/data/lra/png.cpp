@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 struct Image {
@@ -91,4 +91,4 @@ void write_contact_sheet(const Cache& cache, std::span<const std::uint32_t> rows
   write_grey_png(file, sheet, columns * cell_width, lines * cell_height);
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

@@ -9,9 +9,9 @@
 
 #include "tasks/data/cache.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
-using namespace prepared;
+using namespace data;
 
 /// The levels of an 8-bit grey PNG of side x side pixels, in rows. Throws UsageError with what it
 /// is instead: no bytes, no PNG, cut short, 16 bits, colours, another side.
@@ -26,4 +26,4 @@ void write_grey_png(const std::filesystem::path& file, std::span<const std::uint
 void write_contact_sheet(const Cache& cache, std::span<const std::uint32_t> rows,
                          const std::filesystem::path& file, int columns = 6);
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

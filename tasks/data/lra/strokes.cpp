@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <numbers>
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 double sinc(double x) {
@@ -138,4 +138,4 @@ void draw_line(Canvas& canvas, Offset from, Offset to, int width) {
   }
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
 /// Grey levels in rows, 0 to 255.
 struct Canvas {
@@ -48,4 +48,4 @@ Canvas dilated(const Canvas& canvas, const std::vector<Offset>& shape);
 /// centres lie within width / 2 of the line and between its ends.
 void draw_line(Canvas& canvas, Offset from, Offset to, int width);
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

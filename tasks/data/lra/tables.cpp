@@ -8,7 +8,7 @@
 #include "tasks/data/input.hpp"
 #include "tasks/data/lra/listops.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,7 +76,7 @@ class TableSource : public RowSource {
         text.add(line);
         if (lines.number() == 1 && !names_.header.empty()) {
           if (line != names_.header) {
-            throw UsageError(lines.at("the first line is \"" + result::quotable(line, 60) +
+            throw UsageError(lines.at("the first line is \"" + text::quotable(line, 60) +
                                       "\", expected the header \"Source\", a tab, \"Target\": is "
                                       "this table the published one?"));
           }
@@ -200,7 +200,7 @@ class ListOpsTables final : public TableSource {
     const std::vector<std::string_view> found = columns(line, 2, "Source, Target");
     const std::string_view target = found[1];
     if (target.size() != 1 || target[0] < '0' || target[0] > '9') {
-      refuse("the label is \"" + result::quotable(target, 40) + "\", expected 0 to 9");
+      refuse("the label is \"" + text::quotable(target, 40) + "\", expected 0 to 9");
     }
     row.label = target[0] - '0';
     int value = 0;
@@ -249,7 +249,7 @@ class RetrievalTables final : public TableSource {
     const std::vector<std::string_view> found = columns(line, 5, "label, id1, id2, text1, text2");
     const std::string_view label = found[0];
     if (label != "0" && label != "1" && label != "0.0" && label != "1.0") {
-      refuse("the label is \"" + result::quotable(label, 40) + "\", expected 0, 1, 0.0 or 1.0");
+      refuse("the label is \"" + text::quotable(label, 40) + "\", expected 0, 1, 0.0 or 1.0");
     }
     row.label = label[0] - '0';
     append_bytes(found[3].substr(0, keep_), row.tokens);
@@ -280,4 +280,4 @@ std::unique_ptr<RowSource> read_retrieval(const fs::path& from, int keep,
   return std::make_unique<RetrievalTables>(from, keep, progress, raw);
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

@@ -8,9 +8,9 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
-using namespace prepared;
+using namespace data;
 
 /// basic_train.tsv, basic_val.tsv and basic_test.tsv: a line "Source\tTarget", then an expression
 /// and its value. Round brackets are dropped; every row is held to its value. Where the archive has
@@ -31,4 +31,4 @@ std::unique_ptr<RowSource> read_retrieval(const std::filesystem::path& from, int
 /// Bytes as ids of tokens, byte + 1.
 void append_bytes(std::string_view text, std::vector<std::uint16_t>& tokens);
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

@@ -11,7 +11,7 @@
 #include "tasks/data/input.hpp"
 #include "tasks/data/lra/tables.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,7 +108,7 @@ class TextSource final : public RowSource {
           found.emplace(std::tuple(name->split, name->class_name, name->file), input_->name());
       if (!entry.second) {
         throw UsageError(input_->at("is there twice, the other time as " +
-                                    result::quotable(entry.first->second) + ": keep one"));
+                                    text::quotable(entry.first->second) + ": keep one"));
       }
       classes[static_cast<std::size_t>(name->split)].insert(name->class_name);
       ContentHash hash;
@@ -165,7 +165,7 @@ class TextSource final : public RowSource {
   static std::string listed(const std::set<std::string>& names) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-    return result::quotable(text);
+    return text::quotable(text);
   }
 
   fs::path from_;
@@ -184,4 +184,4 @@ std::unique_ptr<RowSource> read_texts(const fs::path& from, const TextRules& rul
   return std::make_unique<TextSource>(from, rules, progress);
 }
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

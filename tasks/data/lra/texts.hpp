@@ -8,9 +8,9 @@
 
 #include "tasks/data/rows.hpp"
 
-namespace attnbench::tasks::lra {
+namespace attnbench::tasks::data::lra {
 
-using namespace prepared;
+using namespace data;
 
 struct TextRules {
   /// Train rows held out for validation, alike of each class; 0 = none, so that a task may take the
@@ -30,4 +30,4 @@ std::unique_ptr<RowSource> read_texts(const std::filesystem::path& from,
                                       const TextRules& rules = {},
                                       const ProgressCall& progress = {});
 
-}  // namespace attnbench::tasks::lra
+}  // namespace attnbench::tasks::data::lra

@@ -86,8 +86,8 @@ Timing measure(const Work& work) {
   timing.clock_hz = clock_hz(stream);
 
   timing.samples = static_cast<int>(seconds.size());
-  timing.median = measure::median(seconds);
-  const auto interval = measure::median_interval(seconds);
+  timing.median = median(seconds);
+  const auto interval = median_interval(seconds);
   timing.low = interval ? interval->low : timing.median;
   timing.high = interval ? interval->high : timing.median;
   timing.minimum = *std::min_element(seconds.begin(), seconds.end());

@@ -9,8 +9,8 @@
 
 using namespace attnbench;
 using namespace attnbench::test;
-using npy::Element;
-using npy::Shape;
+using arrays::Element;
+using arrays::Shape;
 
 namespace {
 
@@ -38,7 +38,7 @@ std::string refusal(const std::string& text) {
   const TemporaryFolder folder;
   write_file(folder / "x.npy", text);
   try {
-    npy::open_array(folder / "x.npy");
+    arrays::open_array(folder / "x.npy");
   } catch (const UsageFailure& failure) {
     return failure.what();
   }
@@ -55,29 +55,29 @@ TEST_CASE("an array of any type and rank is read back as written", "[apply][npy]
   const Element element = GENERATE(Element::float32, Element::float64, Element::int64,
                                    Element::boolean, Element::uint8);
   std::vector<unsigned char> values(
-      static_cast<std::size_t>(npy::count_of(shape) * npy::bytes_of(element)));
+      static_cast<std::size_t>(arrays::count_of(shape) * arrays::bytes_of(element)));
   std::iota(values.begin(), values.end(), static_cast<unsigned char>(1));
-  npy::write_array(folder / "x.npy", element, shape, values.data());
-  const npy::Array array = npy::open_array(folder / "x.npy");
+  arrays::write_array(folder / "x.npy", element, shape, values.data());
+  const arrays::Array array = arrays::open_array(folder / "x.npy");
   CHECK(array.element == element);
   CHECK(array.shape == shape);
   CHECK(array.offset % 64 == 0);
   std::vector<unsigned char> back(values.size());
-  npy::read_array(array, back.data());
+  arrays::read_array(array, back.data());
   CHECK(back == values);
 }
 
 TEST_CASE("the header is NumPy's, to the letter", "[apply][npy]") {
   // As numpy.save writes float64 arrays of these shapes.
-  CHECK(npy::header_text(Element::float64, {2, 3}) ==
+  CHECK(arrays::header_text(Element::float64, {2, 3}) ==
         "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }");
-  CHECK(npy::header_text(Element::float32, {5}) ==
+  CHECK(arrays::header_text(Element::float32, {5}) ==
         "{'descr': '<f4', 'fortran_order': False, 'shape': (5,), }");
-  CHECK(npy::header_text(Element::boolean, {}) ==
+  CHECK(arrays::header_text(Element::boolean, {}) ==
         "{'descr': '|b1', 'fortran_order': False, 'shape': (), }");
   const TemporaryFolder folder;
   const std::array<double, 6> values{1, 2, 3, 4, 5, 6};
-  npy::write_array(folder / "x.npy", Element::float64, {2, 3}, values.data());
+  arrays::write_array(folder / "x.npy", Element::float64, {2, 3}, values.data());
   const std::string data(reinterpret_cast<const char*>(values.data()), sizeof values);
   CHECK(read_file(folder / "x.npy") == npy_text(header_of("<f8", "False", "(2, 3)"), data));
 }
@@ -166,10 +166,11 @@ TEST_CASE("a complaint of a header says what was expected, and of what", "[apply
 
 TEST_CASE("a path that is no file is refused", "[apply][npy]") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(npy::open_array(folder / "none.npy"), Catch::Contains("no such file"));
-  CHECK_THROWS_WITH(npy::open_array(folder.path()), Catch::Contains("not a file on disk"));
+  CHECK_THROWS_WITH(arrays::open_array(folder / "none.npy"), Catch::Contains("no such file"));
+  CHECK_THROWS_WITH(arrays::open_array(folder.path()), Catch::Contains("not a file on disk"));
   const double value = 1;
-  CHECK_THROWS_AS(npy::write_array(folder / "no" / "x.npy", Element::float64, {1}, &value),
+  CHECK_THROWS_AS(arrays::write_array(folder / "no" / "x.npy", Element::float64, {1}, &value),
                   EnvironmentFailure);
-  CHECK_THROWS_AS(npy::write_array("/dev/full", Element::float64, {1}, &value), EnvironmentFailure);
+  CHECK_THROWS_AS(arrays::write_array("/dev/full", Element::float64, {1}, &value),
+                  EnvironmentFailure);
 }

@@ -8,9 +8,9 @@
 
 #include "tests/support/catch.hpp"
 
-using attnbench::run::Channel;
-using attnbench::run::ChannelError;
-using attnbench::run::Json;
+using attnbench::process::Channel;
+using attnbench::process::ChannelError;
+using attnbench::process::Json;
 
 namespace {
 

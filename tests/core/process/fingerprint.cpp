@@ -30,35 +30,35 @@ class Cache {
 TEST_CASE("a fingerprint follows the content of a plugin", "[fingerprint]") {
   const Cache cache;
   const std::string plugin = cache / "plugin.so";
-  const std::string without = run::binary_fingerprint({plugin});
+  const std::string without = process::binary_fingerprint({plugin});
   write_file(plugin, "one");
-  const std::string one = run::binary_fingerprint({plugin});
+  const std::string one = process::binary_fingerprint({plugin});
   CHECK(one != without);
-  CHECK(run::binary_fingerprint({plugin}) == one);
+  CHECK(process::binary_fingerprint({plugin}) == one);
   write_file(plugin, "other");
-  CHECK(run::binary_fingerprint({plugin}) != one);
+  CHECK(process::binary_fingerprint({plugin}) != one);
   write_file(plugin, "one");
-  CHECK(run::binary_fingerprint({plugin}) == one);
+  CHECK(process::binary_fingerprint({plugin}) == one);
 }
 
 TEST_CASE("a cache that cannot be written or read is no failure", "[fingerprint]") {
   const Cache cache;
   const std::string plugin = cache / "plugin.so";
   write_file(plugin, "one");
-  const std::string one = run::binary_fingerprint({plugin});
+  const std::string one = process::binary_fingerprint({plugin});
   cache.variable.set("/proc/nowhere");
-  CHECK(run::binary_fingerprint({plugin}) == one);
+  CHECK(process::binary_fingerprint({plugin}) == one);
   cache.variable.set(cache / "");
-  write_file(run::cache_file("hashes.json"), "{ damaged");
-  CHECK(run::binary_fingerprint({plugin}) == one);
+  write_file(process::cache_file("hashes.json"), "{ damaged");
+  CHECK(process::binary_fingerprint({plugin}) == one);
 }
 
 TEST_CASE("a cache file that was damaged is thrown away", "[fingerprint]") {
   const Cache cache;
-  const auto file = run::cache_file("answer.json");
+  const auto file = process::cache_file("answer.json");
   const nlohmann::json value = {{"cells", {1, 2, 3}}, {"word", "text"}};
-  run::remember(file, value);
-  CHECK(run::recalled(file).value_or(nlohmann::json()) == value);
+  process::remember(file, value);
+  CHECK(process::recalled(file).value_or(nlohmann::json()) == value);
   const std::string whole = test::read_file(file);
   std::string flipped = whole;
   flipped[whole.find("text")] = 'T';
@@ -66,35 +66,36 @@ TEST_CASE("a cache file that was damaged is thrown away", "[fingerprint]") {
        {flipped, whole.substr(0, whole.size() / 2), std::string("{\"cells\": []}"), std::string(),
         std::string(100000, '['), "\n" + whole}) {
     write_file(file, damaged);
-    CHECK_FALSE(run::recalled(file).has_value());
+    CHECK_FALSE(process::recalled(file).has_value());
     CHECK_FALSE(std::filesystem::exists(file));
   }
-  CHECK_FALSE(run::recalled(file).has_value());
+  CHECK_FALSE(process::recalled(file).has_value());
 }
 
 TEST_CASE("a device in a plugin's place is not read", "[fingerprint]") {
   const Cache cache;
-  CHECK(run::binary_fingerprint({"/dev/zero"}) == run::binary_fingerprint({cache / "nowhere"}));
+  CHECK(process::binary_fingerprint({"/dev/zero"}) ==
+        process::binary_fingerprint({cache / "nowhere"}));
 }
 
 TEST_CASE("the cache is where the user's caches are", "[fingerprint]") {
   const Cache cache;
-  CHECK(run::cache_file("x") == cache / "attnbench/x");
+  CHECK(process::cache_file("x") == cache / "attnbench/x");
   cache.variable.set({});
-  CHECK(run::cache_file("x").string().find("/.cache/attnbench/x") != std::string::npos);
+  CHECK(process::cache_file("x").string().find("/.cache/attnbench/x") != std::string::npos);
 }
 
 TEST_CASE("very many cache files do not stay", "[fingerprint]") {
   const Cache cache;
-  const auto folder = run::cache_file("x").parent_path();
+  const auto folder = process::cache_file("x").parent_path();
   std::filesystem::create_directories(folder / "theirs");
   test::write_file(folder / "notes", "theirs");
   std::filesystem::create_symlink("notes", folder / "link");
-  for (int i = 0; i < 300; ++i) run::remember(run::cache_file(std::to_string(i)), "x");
+  for (int i = 0; i < 300; ++i) process::remember(process::cache_file(std::to_string(i)), "x");
   for (const char* theirs : {"theirs", "notes", "link"}) {
     CHECK(std::filesystem::exists(folder / theirs));
   }
   const auto count = std::distance(std::filesystem::directory_iterator(folder), {});
   CHECK(count <= 260);
-  CHECK(std::filesystem::exists(run::cache_file("299")));
+  CHECK(std::filesystem::exists(process::cache_file("299")));
 }

@@ -3,22 +3,22 @@
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 
-using namespace attnbench::run;
+using namespace attnbench::process;
 
 TEST_CASE("amounts of memory are read as people write them", "[limits]") {
-  CHECK(parse_bytes("4096") == 4096);
-  CHECK(parse_bytes("512M") == std::int64_t{512} << 20);
-  CHECK(parse_bytes("20G") == std::int64_t{20} << 30);
-  CHECK(parse_bytes("20g") == std::int64_t{20} << 30);
-  CHECK(parse_bytes("1.5GiB") == std::int64_t{3} << 29);
-  CHECK(parse_bytes("2KB") == 2048);
+  CHECK(process::parse_bytes("4096") == 4096);
+  CHECK(process::parse_bytes("512M") == std::int64_t{512} << 20);
+  CHECK(process::parse_bytes("20G") == std::int64_t{20} << 30);
+  CHECK(process::parse_bytes("20g") == std::int64_t{20} << 30);
+  CHECK(process::parse_bytes("1.5GiB") == std::int64_t{3} << 29);
+  CHECK(process::parse_bytes("2KB") == 2048);
   for (const char* wrong : {"", "G", "-1G", "0", "12X", "12GG", "nan", "1e30", "ten"}) {
-    CHECK_THROWS_AS(parse_bytes(wrong), attnbench::UsageFailure);
+    CHECK_THROWS_AS(process::parse_bytes(wrong), attnbench::UsageFailure);
   }
 }
 
 TEST_CASE("there is memory to be had", "[limits]") {
-  CHECK(available_memory_bytes() > std::int64_t{16} << 20);
+  CHECK(process::available_memory_bytes() > std::int64_t{16} << 20);
 }
 
 TEST_CASE("every cell is in exactly one shard", "[limits]") {
@@ -27,20 +27,20 @@ TEST_CASE("every cell is in exactly one shard", "[limits]") {
     const std::string id = "cell" + std::to_string(cell);
     int holders = 0;
     for (int index = 1; index <= 3; ++index) {
-      if (!Shard{index, 3}.holds(id)) continue;
+      if (!process::Shard{index, 3}.holds(id)) continue;
       ++holders;
       ++sizes[static_cast<std::size_t>(index - 1)];
     }
     CHECK(holders == 1);
   }
   for (const int size : sizes) CHECK(size > 60);
-  CHECK(Shard{}.holds("any"));
+  CHECK(process::Shard{}.holds("any"));
 }
 
 TEST_CASE("a shard is I/N", "[limits]") {
-  CHECK(parse_shard("2/8").index == 2);
-  CHECK(parse_shard("2/8").count == 8);
+  CHECK(process::parse_shard("2/8").index == 2);
+  CHECK(process::parse_shard("2/8").count == 8);
   for (const char* wrong : {"", "2", "0/8", "9/8", "2/", "/8", "2/8x", "a/b", "-1/2"}) {
-    CHECK_THROWS_AS(parse_shard(wrong), attnbench::UsageFailure);
+    CHECK_THROWS_AS(process::parse_shard(wrong), attnbench::UsageFailure);
   }
 }

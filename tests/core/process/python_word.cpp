@@ -7,19 +7,19 @@
 using namespace attnbench;
 
 TEST_CASE("a word of Python names a mechanism", "[run][python]") {
-  CHECK(run::mechanism_of("python:/a/near.py:Near") == "near");
-  CHECK(run::mechanism_of("python:/a/peers/fla.py:GatedDelta") == "fla_gated_delta");
-  CHECK(run::mechanism_of("python:fla.ops.gla:chunk_gla") == "fla_chunk_gla");
-  CHECK(run::mechanism_of("python:/a/my-file.py:HTTPServer2.Inner") ==
+  CHECK(process::mechanism_of("python:/a/near.py:Near") == "near");
+  CHECK(process::mechanism_of("python:/a/peers/fla.py:GatedDelta") == "fla_gated_delta");
+  CHECK(process::mechanism_of("python:fla.ops.gla:chunk_gla") == "fla_chunk_gla");
+  CHECK(process::mechanism_of("python:/a/my-file.py:HTTPServer2.Inner") ==
         "my_file_http_server2_inner");
-  CHECK(run::mechanism_of("python:/a/1.py:f") == "py_1_f");
-  CHECK(run::mechanism_of("mine=python:/a/near.py:Near") == "mine");
-  CHECK(run::portable("mine=python:/a/b/near.py:Near", "/a") == "python:b/near.py:Near");
-  CHECK(run::portable("python:/a/b/near.py:Near", "/c") == "python:/a/b/near.py:Near");
-  CHECK(run::portable("python:torch.nn:Linear", "/a") == "python:torch.nn:Linear");
-  CHECK(run::file_of("python:/a:b/near.py:Near") == "/a:b/near.py");
-  CHECK(run::file_of("python:torch.nn:Linear").empty());
-  CHECK_FALSE(run::is_python("near.py:Near"));
+  CHECK(process::mechanism_of("python:/a/1.py:f") == "py_1_f");
+  CHECK(process::mechanism_of("mine=python:/a/near.py:Near") == "mine");
+  CHECK(process::portable("mine=python:/a/b/near.py:Near", "/a") == "python:b/near.py:Near");
+  CHECK(process::portable("python:/a/b/near.py:Near", "/c") == "python:/a/b/near.py:Near");
+  CHECK(process::portable("python:torch.nn:Linear", "/a") == "python:torch.nn:Linear");
+  CHECK(process::file_of("python:/a:b/near.py:Near") == "/a:b/near.py");
+  CHECK(process::file_of("python:torch.nn:Linear").empty());
+  CHECK_FALSE(process::is_python("near.py:Near"));
 }
 
 TEST_CASE("the fingerprint of a run follows the file in Python and what it depends on",
@@ -27,7 +27,7 @@ TEST_CASE("the fingerprint of a run follows the file in Python and what it depen
   const test::TemporaryFolder folder;
   test::write_file(folder / "near.py", "one");
   const std::string word = "python:" + (folder / "near.py").string() + ":Near";
-  const std::string first = run::binary_fingerprint({word});
+  const std::string first = process::binary_fingerprint({word});
   test::write_file(folder / "near.py", "another text");
-  CHECK(run::binary_fingerprint({word}) != first);
+  CHECK(process::binary_fingerprint({word}) != first);
 }

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.hpp"
 
-using attnbench::run::Interrupts;
+using attnbench::process::Interrupts;
 
 TEST_CASE("what asks a program to end is counted, and ignored where it was before", "[signals]") {
   ::signal(SIGUSR2, SIG_IGN);

@@ -8,8 +8,8 @@ using RowNames = std::vector<std::string>;
 
 namespace {
 
-test::CellBuilder row_cell(const std::string& label, result::Values settings,
-                           result::Values options = {}, const std::string& task = "kernel") {
+test::CellBuilder row_cell(const std::string& label, Values settings, Values options = {},
+                           const std::string& task = "kernel") {
   test::CellBuilder cell(label, task);
   cell.settings = std::move(settings);
   cell.options = std::move(options);
@@ -20,7 +20,7 @@ test::CellBuilder row_cell(const std::string& label, result::Values settings,
 
 RowNames row_names(const std::vector<result::CellRecord>& cells) {
   RowNames names;
-  for (const result::Json& row : result::benchmark_rows(cells, 2)) names.push_back(row["name"]);
+  for (const Json& row : result::benchmark_rows(cells, 2)) names.push_back(row["name"]);
   return names;
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("the CPU time of a row is that of samples that count", "[result]") {
   rounds[0].samples_switches = std::vector<std::int64_t>{0, 0, 9};
   rounds[0].preempted = std::vector<std::size_t>{2};
   rounds[1].samples_seconds = {0.011};
-  const result::Json rows = result::benchmark_rows({cell}, 2);
+  const Json rows = result::benchmark_rows({cell}, 2);
   CHECK(rows[0]["real_time"].get<double>() == Approx(10000));
   CHECK(rows[0]["cpu_time"].get<double>() == Approx(12000));
   CHECK(rows[1]["cpu_time"].get<double>() == Approx(11000));  // not known: an older result
@@ -49,7 +49,7 @@ TEST_CASE("rounds and cells that do not count have no row", "[result]") {
     cell.status = status;
     return result::benchmark_rows({cell}, 2);
   };
-  const result::Json rows = rows_of(result::Status::ok);
+  const Json rows = rows_of(result::Status::ok);
   REQUIRE(rows.size() == 2);
   CHECK(rows[1]["real_time"].get<double>() == Approx(11000));
   CHECK(rows[1]["repetition_index"] == 1);
@@ -59,9 +59,8 @@ TEST_CASE("rounds and cells that do not count have no row", "[result]") {
 }
 
 TEST_CASE("a name has the settings and options that vary, and no others", "[result]") {
-  const result::Values small = {
-      {"length", 256}, {"key_length", 256}, {"batch", 1}, {"pass", "forward"}};
-  result::Values large = small;
+  const Values small = {{"length", 256}, {"key_length", 256}, {"batch", 1}, {"pass", "forward"}};
+  Values large = small;
   large["length"] = large["key_length"] = 512;
   CHECK(row_names({row_cell("softmax", small, {{"base", 2}}),
                    row_cell("softmax", large, {{"base", 2}})}) ==
@@ -76,8 +75,8 @@ TEST_CASE("a name has the settings and options that vary, and no others", "[resu
                    row_cell("softmax", {{"pass", "backward"}})}) ==
         RowNames{"kernel/softmax/pass:forward", "kernel/softmax/pass:backward/forward"});
   // Options are named where one label has several.
-  const result::Values narrow = {{"window", {{"left", 127}, {"right", 0}}}};
-  const result::Values wide = {{"window", {{"left", 255}, {"right", 0}}}};
+  const Values narrow = {{"window", {{"left", 127}, {"right", 0}}}};
+  const Values wide = {{"window", {{"left", 255}, {"right", 0}}}};
   CHECK(row_names({row_cell("window", {}, narrow), row_cell("window", {}, wide),
                    row_cell("softmax", {})}) == RowNames{"kernel/window/window:127+0/forward",
                                                          "kernel/window/window:255+0/forward",

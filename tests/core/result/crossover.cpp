@@ -104,7 +104,7 @@ TEST_CASE("the efficiency length is the median of the fits", "[result]") {
   for (std::size_t i = 0; i < 2; ++i) {
     rounds[i].efficiency = result::Efficiency{500.0 + 100 * double(i), {}, {}, 0.99, 0.9};
   }
-  result::Values metrics = result::crossover_metrics(crossover_over(rounds));
+  Values metrics = result::crossover_metrics(crossover_over(rounds));
   CHECK(metrics["efficiency_length"] == 550);
   CHECK(metrics["efficiency_length_low"] == 500);
   CHECK(metrics["crossover_length"].get<double>() == Approx(104.9).epsilon(1e-3));
@@ -113,11 +113,11 @@ TEST_CASE("the efficiency length is the median of the fits", "[result]") {
 }
 
 TEST_CASE("a record of the crossover task is of its form, and lacks no length", "[result]") {
-  result::Json whole =
+  Json whole =
       test::crossover_result({test::crossover_cell("mix", 4, 16, {round_of("found", 100, 110)})});
-  CHECK_NOTHROW(result::check_form(whole, "result.json"));
+  CHECK_NOTHROW(schema::check_form(whole, "result.json"));
   whole["attnbench"]["cells"][0]["crossover"].erase("length");
-  CHECK_THROWS_AS(result::check_form(whole, "result.json"), UsageFailure);
+  CHECK_THROWS_AS(schema::check_form(whole, "result.json"), UsageFailure);
 }
 
 TEST_CASE("mechanisms with sizes of different names share the axis", "[result]") {
@@ -133,7 +133,7 @@ TEST_CASE("mechanisms with sizes of different names share the axis", "[result]")
   REQUIRE(panels.size() == 1);
   CHECK(panels[0].axis == "size_per_head");
   CHECK(panels[0].series == std::vector<std::string>{"latte", "performer"});
-  CHECK(result::axis_values(panels[0]).size() == 2);
+  CHECK(reports::axis_values(panels[0]).size() == 2);
 }
 
 TEST_CASE("the table shows crossovers with all that they hold for", "[result]") {
@@ -142,12 +142,12 @@ TEST_CASE("the table shows crossovers with all that they hold for", "[result]") 
                               test::crossover_cell("mix", 4, 64, {round_of("above", 4096, 0)}),
                               test::crossover_cell("mix", 4, 256, {})
                                   .ended(result::Status::timeout, "no answer in 60 s")});
-  const std::string text = result::table(whole, {100, result::Letters::utf8});
+  const std::string text = reports::table(whole, {100, text::Letters::utf8});
   INFO(text);
   for (const char* part : {"105 (100 to 110)", "above 4096", "timeout", "chunked : softmax/tiled",
                            "B·H=1·4, D=64, causal, forward, scope mix, float32, cpu"}) {
     CHECK_THAT(text, Catch::Contains(part));
   }
-  const std::string narrow = result::table(whole, {40, result::Letters::ascii});
+  const std::string narrow = reports::table(whole, {40, text::Letters::ascii});
   for (const char letter : narrow) CHECK(letter > 0);
 }

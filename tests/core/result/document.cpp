@@ -139,14 +139,14 @@ TEST_CASE("no number that is not finite reaches the disk", "[result]") {
 
 TEST_CASE("a disk that refuses leaves the old file and no other", "[result]") {
   const test::TemporaryFolder folder;
-  result::write_atomically(folder / "result.json", "old");
+  write_atomically(folder / "result.json", "old");
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{64, before.rlim_max};
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   setrlimit(RLIMIT_FSIZE, &small);
   const std::string message =
-      message_of([&] { result::write_atomically(folder / "result.json", std::string(4096, 'x')); });
+      message_of([&] { write_atomically(folder / "result.json", std::string(4096, 'x')); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   CHECK_THAT(message, Catch::Contains((folder / "result.json").string()));
@@ -158,7 +158,7 @@ TEST_CASE("a disk that refuses leaves the old file and no other", "[result]") {
 TEST_CASE("a folder that is not there is named", "[result]") {
   const test::TemporaryFolder folder;
   const std::string message =
-      message_of([&] { result::write_atomically(folder / "none/result.json", "x"); });
+      message_of([&] { write_atomically(folder / "none/result.json", "x"); });
   CHECK_THAT(message, Catch::Contains("none/result.json: No such file"));
 }
 

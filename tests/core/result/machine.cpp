@@ -8,7 +8,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 /// Rates in GFLOP/s, with all threads and with one.
-Values blas_ceilings(double fma, double gemm, double fma_one, double gemm_one) {
+attnbench::Values blas_ceilings(double fma, double gemm, double fma_one, double gemm_one) {
   return {{"fma_float32_flops_per_second", fma * 1e9},
           {"gemm_float32_flops_per_second", gemm * 1e9},
           {"fma_float32_one_thread_flops_per_second", fma_one * 1e9},
@@ -24,7 +24,7 @@ MachineCard card_of(const char* kind, const char* core_type, const char* chosen_
 }  // namespace
 
 TEST_CASE("a product near the multiply-adds warns of nothing", "[blas]") {
-  const Values good = blas_ceilings(460, 380, 230, 193);
+  const attnbench::Values good = blas_ceilings(460, 380, 230, 193);
   CHECK(blas_warning(good, card_of("openblas", "SkylakeX", "library")).empty());
   CHECK(*product_shares(good).all_threads == Approx(380.0 / 460));
   CHECK(*product_shares(good).one_thread == Approx(193.0 / 230));
@@ -33,7 +33,7 @@ TEST_CASE("a product near the multiply-adds warns of nothing", "[blas]") {
 
 TEST_CASE("a product below half of the multiply-adds is said with library, core type and a remedy",
           "[blas]") {
-  const Values slow = blas_ceilings(460, 29, 230, 20);
+  const attnbench::Values slow = blas_ceilings(460, 29, 230, 20);
   const std::string own = blas_warning(slow, card_of("openblas", "Prescott", "library"));
   for (const char* word :
        {"9 %", "20.0 GFLOP/s", "230 GFLOP/s", "openblas Prescott (its own choice)",
@@ -65,7 +65,7 @@ TEST_CASE("the BLAS that is loaded counts, and none but OpenBLAS has a core type
 }
 
 TEST_CASE("a product that is slow only with all threads is another matter", "[blas]") {
-  const Values stalled = blas_ceilings(460, 193, 230, 193);
+  const attnbench::Values stalled = blas_ceilings(460, 193, 230, 193);
   CHECK_THAT(blas_warning(stalled, card_of("openblas", "SkylakeX", "library")),
              Contains("42 %") && Contains("others held CPUs") && Contains("one thread only"));
 }

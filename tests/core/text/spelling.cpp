@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.hpp"
 
-using attnbench::suite::nearest_word;
+using attnbench::text::nearest_word;
 
 TEST_CASE("The nearest word forgives slips, not other words", "[suite]") {
   const std::vector<std::string> known = {"length", "latents_total", "pattern", "pass"};
@@ -16,7 +16,7 @@ TEST_CASE("The nearest word forgives slips, not other words", "[suite]") {
 }
 
 TEST_CASE("A suggestion lists what there is where nothing is near", "[suite]") {
-  CHECK(attnbench::suite::suggestion("pas", {"pass"}) == "did you mean \"pass\"?");
-  CHECK(attnbench::suite::suggestion("colour", {"a", "b"}) == "there are: a, b");
-  CHECK(attnbench::suite::listed({}) == "none");
+  CHECK(attnbench::text::suggestion("pas", {"pass"}) == "did you mean \"pass\"?");
+  CHECK(attnbench::text::suggestion("colour", {"a", "b"}) == "there are: a, b");
+  CHECK(attnbench::text::listed({}) == "none");
 }

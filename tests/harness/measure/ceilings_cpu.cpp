@@ -46,7 +46,7 @@ TEST_CASE("the read loop reads everything", "[ceilings]") {
 // How fast is for benchmarks to say: a busy machine or an instrumented build turns any order of
 // rates around.
 TEST_CASE("ceilings are finite rates, one for each thing that can bind", "[ceilings]") {
-  const Json ceilings = cpu_ceilings(1);
+  const auto ceilings = cpu_ceilings(1);
   for (const char* name : {"bandwidth_l1_bytes_per_second", "bandwidth_dram_bytes_per_second",
                            "fma_float32_flops_per_second"}) {
     INFO(name);
@@ -75,7 +75,7 @@ TEST_CASE("a ladder has a rate at every rung, up to what was allowed", "[ladder]
   REQUIRE(ladder.size() == 3);
   CHECK(ladder[0].bytes == 131072);
   CHECK(ladder[2].bytes == 2097152);
-  for (const Rung& rung : ladder) {
+  for (const attnbench::Rung& rung : ladder) {
     CHECK(rung.bytes_per_second > 0);
     CHECK(std::isfinite(rung.bytes_per_second));
   }

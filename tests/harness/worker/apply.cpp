@@ -19,7 +19,7 @@ bool visible(const ApplyCase& one) {
   for (const Role& role : one.mechanism->roles()) {
     if (widths[role.name] != role.width || role.source == Source::latent_stream) return true;
   }
-  std::map<std::string, npy::Shape> shapes;
+  std::map<std::string, arrays::Shape> shapes;
   for (const auto& [name, tensor] : worker::parameters_of(*plain->mechanism)) {
     shapes[name] = tensor.sizes().vec();
   }

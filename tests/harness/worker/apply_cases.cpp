@@ -114,10 +114,10 @@ Json ApplyCall::run() {
 }
 
 at::Tensor ApplyCall::read(const std::string& name) const {
-  const npy::Array array = npy::open_array(folder / "out" / (name + ".npy"));
+  const arrays::Array array = arrays::open_array(folder / "out" / (name + ".npy"));
   const at::Tensor tensor = at::empty(array.shape, at::kDouble);
-  REQUIRE(array.element == npy::Element::float64);
-  npy::read_array(array, tensor.data_ptr());
+  REQUIRE(array.element == arrays::Element::float64);
+  arrays::read_array(array, tensor.data_ptr());
   return tensor;
 }
 

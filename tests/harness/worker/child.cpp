@@ -19,9 +19,9 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
+using process::Channel;
 using result::Status;
-using run::Channel;
-using run::Json;
+using worker::Json;
 using worker::ChildSetup;
 using worker::Outcome;
 
@@ -159,7 +159,7 @@ TEST_CASE("a child has none of the descriptors that its worker keeps for itself"
 }
 
 TEST_CASE("processes that a child leaves behind end with it, and do not hide its end", "[child]") {
-  run::adopt_orphans();
+  process::adopt_orphans();
   const test::TemporaryFolder folder;
   const std::string file = folder / "left";
   ChildSetup setup;

@@ -10,7 +10,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 /// What becomes of misbehave, which does `on_load` when it is registered.
-suite::PluginSpec loaded(const std::string& on_load, double limit_seconds = 60) {
+PluginSpec loaded(const std::string& on_load, double limit_seconds = 60) {
   const test::Variable told("MISBEHAVE_ON_LOAD", on_load);
   const worker::Loaded all =
       worker::load_all({test::build_folder() + "/lib/libmisbehave.so"}, limit_seconds);
@@ -22,13 +22,13 @@ suite::PluginSpec loaded(const std::string& on_load, double limit_seconds = 60) 
 
 TEST_CASE("a plugin clashes where a name of it is taken, not where it says so", "[plugins]") {
   CHECK(loaded("clash").status == "clash");
-  const suite::PluginSpec words = loaded("words");
+  const PluginSpec words = loaded("words");
   CHECK(words.status == "refused");
   CHECK_THAT(words.reason, Contains("the name softmax is taken"));
 }
 
 TEST_CASE("a plugin that does not come back is left out after its limit", "[plugins]") {
-  const suite::PluginSpec hung = loaded("hang", 1);
+  const PluginSpec hung = loaded("hang", 1);
   CHECK(hung.status == "crashed");
   CHECK_THAT(hung.reason, Contains("while it was loaded: no answer within 1 s"));
 }

@@ -62,7 +62,7 @@ TEST_CASE("a file whose helper has the name of another file's is refused in the 
     files.write(folder + folder.substr(0, 3) + ".py", std::string("import helper\n") + mechanism);
   }
   files.write("one/alone.py", std::string("import helper\n") + mechanism);
-  const auto outcome = files.in_child([&](run::Channel& channel) {
+  const auto outcome = files.in_child([&](process::Channel& channel) {
     for (const char* of : {"one/one.py:f", "one/alone.py:f", "two/two.py:f"}) {
       python::bridge().describe(files.word(of));
       channel.send({{"type", "described"}, {"word", of}});
@@ -85,7 +85,7 @@ TEST_CASE("what a file in Python changes in torch is put back for the next mecha
                              ("        super().__init__()\n        " + changes) +
                              "    def forward(self, query, key, value, causal):\n"
                              "        return value\n");
-  const auto outcome = files.in_child([&](run::Channel& channel) {
+  const auto outcome = files.in_child([&](process::Channel& channel) {
     channel.send(surroundings());
     python::bridge().describe(files.word("file.py:f"));
     channel.send(surroundings());

@@ -28,9 +28,9 @@ result::Result map_result() {
   return test::crossover_result(cells);
 }
 
-std::optional<reports::Figure> map_of(const std::vector<result::Panel>& panels) {
-  std::vector<const result::Panel*> all;
-  for (const result::Panel& panel : panels) all.push_back(&panel);
+std::optional<reports::Figure> map_of(const std::vector<reports::Panel>& panels) {
+  std::vector<const reports::Panel*> all;
+  for (const reports::Panel& panel : panels) all.push_back(&panel);
   return reports::crossover_figure(all, {"latte", "linear"});
 }
 

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-reports::Figure drawn(const std::string& name, const result::Panel& panel) {
+reports::Figure drawn(const std::string& name, const reports::Panel& panel) {
   return reports::draw(name, panel, test::fixture_order, {}).at(0);
 }
 reports::Figure drawn(const std::string& name, const result::Result& result) {

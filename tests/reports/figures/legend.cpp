@@ -16,7 +16,7 @@ TEST_CASE("words for what is not drawn name how its cells ended", "[reports]") {
   cells[0].status = Status::ok;
   cells[1].status = Status::error;
   cells[2].status = Status::timeout;
-  result::Panel panel;
+  reports::Panel panel;
   panel.series = {"a", "b", "c"};
   panel.cells = {
       {&cells[0], "a", {}}, {&cells[1], "b", {}}, {&cells[2], "b", {}}, {&cells[0], "c", {}}};

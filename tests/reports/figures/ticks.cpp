@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
-using reports::Json;
+using Json = nlohmann::json;
 
 TEST_CASE("a logarithmic axis has some ticks wherever it lies, and few", "[reports]") {
   for (const double low : {1e-6, 0.013, 0.9, 1.0, 12.0, 97.0, 4.1e5}) {

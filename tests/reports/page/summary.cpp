@@ -57,8 +57,8 @@ TEST_CASE("a BLAS that is slow for the CPU is said in red, with what to install"
   const std::string red = "<p class=\"note bad\">";
   // FLOP/s of multiply-adds and of products, on all threads and on one.
   const auto header_with = [&](double multiply_adds, double product, const char* kind) {
-    result::Values& rates = result.ceilings["cpu"];
-    rates = result::Values();
+    Values& rates = result.ceilings["cpu"];
+    rates = Values();
     rates["fma_float32_flops_per_second"] = 2 * multiply_adds;
     rates["gemm_float32_flops_per_second"] = 2 * product;
     rates["fma_float32_one_thread_flops_per_second"] = multiply_adds;

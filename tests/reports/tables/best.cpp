@@ -10,8 +10,8 @@ using namespace attnbench;
 
 TEST_CASE("tables mark the fastest and the smallest of each column", "[best]") {
   result::Result result = test::fixture_result("fixtures/quickstart");
-  const result::Panel panel = test::first_panel(result);
-  const auto grids = result::grids_of(panel, result::Letters::utf8);
+  const reports::Panel panel = test::first_panel(result);
+  const auto grids = reports::grids_of(panel, text::Letters::utf8);
   const auto row_of = [&](const std::string& name) {
     const auto& series = panel.series;
     return static_cast<std::size_t>(std::find(series.begin(), series.end(), name) - series.begin());
@@ -23,7 +23,7 @@ TEST_CASE("tables mark the fastest and the smallest of each column", "[best]") {
   CHECK(grids[1].best.count({row_of("flash"), 2}) == 1);
   CHECK(grids[1].best.count({row_of("softmax"), 2}) == 0);
   // Not what was disturbed, or is of a single round.
-  const result::Ranked ranked = result::ranked_times(panel);
+  const reports::Ranked ranked = reports::ranked_times(panel);
   result::CellRecord single = result.cells[0];
   CHECK(ranked(single).has_value());
   single.timing.at("forward").rounds.resize(1);
@@ -32,7 +32,7 @@ TEST_CASE("tables mark the fastest and the smallest of each column", "[best]") {
     if (cell.label == "window") cell.status = result::Status::disturbed;
   }
   // It was the fastest, so that nothing of what is left is.
-  const result::Grid times = result::grids_of(test::first_panel(result), result::Letters::utf8)[0];
+  const reports::Grid times = reports::grids_of(test::first_panel(result), text::Letters::utf8)[0];
   CHECK(times.best.empty());
   CHECK_THAT(times.note, Catch::Contains("no best at 256: window was disturbed"));
 }
@@ -42,9 +42,9 @@ TEST_CASE("few rounds that agree by chance have the scatter of all cells of thei
   std::vector<result::CellRecord> cells;
   const auto add = [&](const std::string& name, const std::vector<double>& rounds) {
     test::CellBuilder cell(name);
-    cell.took(measure::median(rounds)).rounds(rounds).length(256);
+    cell.took(median(rounds)).rounds(rounds).length(256);
     result::Timing& timing = cell.timing.at("forward");
-    const measure::Spread spread = measure::spread_of(rounds);
+    const Spread spread = spread_of(rounds);
     timing.low_seconds = spread.low;
     timing.high_seconds = spread.high;
     timing.interval = spread.order ? "order" : "range";
@@ -54,8 +54,8 @@ TEST_CASE("few rounds that agree by chance have the scatter of all cells of thei
   add("wide", {0.8, 1.1, 1.6});
   add("other", {1.0, 1.2, 1.5});
   add("six", {0.99, 1.0, 1.0, 1.0, 1.0, 1.01});
-  const result::Panel panel = test::first_panel(test::result_of(cells));
-  const result::Ranked ranked = result::ranked_times(panel);
+  const reports::Panel panel = test::first_panel(test::result_of(cells));
+  const reports::Ranked ranked = reports::ranked_times(panel);
   const auto close = ranked(*panel.cells[0].cell).value();
   CHECK(close.median == Approx(1.001));
   CHECK(close.low < 0.85);
@@ -74,9 +74,9 @@ TEST_CASE("colour marks the best, and nothing of a label reaches the terminal ra
   for (result::CellRecord& cell : result.cells) {
     if (cell.label == "flash") cell.label = "fla\x1b[31msh";
   }
-  result::TableStyle style;
-  CHECK_THAT(result::table(result, style), !Catch::Contains("\x1b[1m"));
+  reports::TableStyle style;
+  CHECK_THAT(reports::table(result, style), !Catch::Contains("\x1b[1m"));
   style.colour = true;
-  CHECK_THAT(result::table(result, style),
+  CHECK_THAT(reports::table(result, style),
              Catch::Contains("\x1b[1m") && !Catch::Contains("\x1b[31m"));
 }

@@ -9,15 +9,15 @@ using test::class_cell;
 
 namespace {
 
-result::Grid grid_of(std::vector<result::CellRecord> cells) {
-  const result::Panel panel = test::first_panel(test::result_of(std::move(cells)));
-  return result::class_grid(panel, result::selections(panel));
+reports::Grid grid_of(std::vector<result::CellRecord> cells) {
+  const reports::Panel panel = test::first_panel(test::result_of(std::move(cells)));
+  return reports::class_grid(panel, reports::selections(panel));
 }
 
 }  // namespace
 
 TEST_CASE("classes: each rule of selection has its accuracy, means over seeds", "[classes]") {
-  const result::Grid grid =
+  const reports::Grid grid =
       grid_of({class_cell("latte", 1, 0.6, 0.8), class_cell("latte", 2, 0.7, 0.9),
                class_cell("linear", 1, 0.5, 0.53)});
   CHECK(grid.columns == std::vector<std::string>{"last", "best validation", "best test",
@@ -54,7 +54,7 @@ TEST_CASE("classes: steps above 55 % are told of two even classes alone", "[clas
 TEST_CASE("classes: trainings that classify nothing have no such table", "[classes]") {
   const auto titles = [](const result::CellRecord& cell) {
     std::string all;
-    for (const auto& grid : result::training_grids(test::first_panel(test::result_of({cell})))) {
+    for (const auto& grid : reports::training_grids(test::first_panel(test::result_of({cell})))) {
       all += grid.title + "; ";
     }
     return all;

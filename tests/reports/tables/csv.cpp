@@ -47,7 +47,7 @@ TEST_CASE("the tidy table has every metric and setting of trainings", "[csv]") {
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
     const result::CellRecord& cell = result.cells[i];
     REQUIRE(rows[i + 1].size() == rows[0].size());
-    for (const result::Values* part : {&cell.metrics, &cell.settings}) {
+    for (const Values* part : {&cell.metrics, &cell.settings}) {
       for (const auto& [key, value] : *part) {
         if (value.is_structured()) continue;
         const std::string text = value.is_string() ? value.get<std::string>() : value.dump();

@@ -14,8 +14,8 @@ namespace {
 struct Places {
   Json low = 1024;
   Json high = 4096;
-  Panel panel;
-  std::vector<GridEntry> entries;
+  reports::Panel panel;
+  std::vector<reports::GridEntry> entries;
 
   explicit Places(const std::string& axis) {
     panel.axis = axis;
@@ -29,7 +29,7 @@ struct Places {
 
 TEST_CASE("a grid has the axis across, and a column for what has no place on it", "[result]") {
   const Places places("length");
-  const Grid grid = laid_out(places.panel, "title", places.entries);
+  const reports::Grid grid = reports::laid_out(places.panel, "title", places.entries);
   CHECK(grid.title == "title");
   CHECK(grid.columns == std::vector<std::string>{"1024", "4096", "any"});
   REQUIRE(grid.rows.size() == 3);
@@ -40,7 +40,7 @@ TEST_CASE("a grid has the axis across, and a column for what has no place on it"
 
 TEST_CASE("along the bytes of states a grid has a row for each size", "[result]") {
   const Places places("state_bytes");
-  const Grid grid = laid_out(places.panel, "title", places.entries);
+  const reports::Grid grid = reports::laid_out(places.panel, "title", places.entries);
   CHECK(grid.columns == std::vector<std::string>{""});
   REQUIRE(grid.rows.size() == 4);
   CHECK(grid.rows[0] == Row{"latte, 1.00 KiB", {"a"}});

@@ -10,7 +10,8 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-std::vector<result::Panel> laid(std::vector<CellRecord> cells, const std::string& axis = "length") {
+std::vector<reports::Panel> laid(std::vector<CellRecord> cells,
+                                 const std::string& axis = "length") {
   return test::panels(test::result_of(std::move(cells), axis));
 }
 
@@ -33,7 +34,7 @@ TEST_CASE("the task's axis is the axis when it varies", "[result]") {
   REQUIRE(found.size() == 1);
   CHECK(found[0].axis == "length");
   CHECK(found[0].facet.empty());  // key_length follows from length
-  CHECK(axis_values(found[0]) == std::vector<result::Json>{256, 512});
+  CHECK(axis_values(found[0]) == std::vector<Json>{256, 512});
 }
 
 TEST_CASE("another option becomes the axis when only it varies", "[result]") {

@@ -51,17 +51,21 @@ struct Growth {
   }
 };
 
-PanelGrowth grown(const Result& result, GrownQuantity what = GrownQuantity::time) {
-  const auto all = panel_growth(test::first_panel(result), what);
+reports::PanelGrowth grown(const Result& result,
+                           reports::GrownQuantity what = reports::GrownQuantity::time) {
+  const auto all = reports::panel_growth(test::first_panel(result), what);
   REQUIRE(all.size() == 1);
   return all[0];
 }
 
-std::string word_of(const Growth& growth, GrownQuantity what = GrownQuantity::time) {
+std::string word_of(const Growth& growth,
+                    reports::GrownQuantity what = reports::GrownQuantity::time) {
   return grown(growth.result(), what).word;
 }
 
-Grid table_of_growth(const Result& result) { return growth_grid(test::first_panel(result)); }
+reports::Grid table_of_growth(const Result& result) {
+  return reports::growth_grid(test::first_panel(result));
+}
 
 using GridWords = std::vector<std::string>;
 
@@ -69,13 +73,13 @@ using GridWords = std::vector<std::string>;
 
 TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
   Growth growth;
-  const Grid whole = table_of_growth(growth.result());
+  const reports::Grid whole = table_of_growth(growth.result());
   CHECK(whole.columns == GridWords{"time", "claimed", "workspace", "claimed"});
   CHECK(whole.rows.at(0).second == GridWords{"1.00", "1.00: held", "0.00", "0.00: held"});
   SECTION("of a training step the time alone: what is kept for backward is no workspace") {
     growth.pass = "forward+backward";
     growth.workspace_exponent = 0.83;
-    const Grid step = table_of_growth(growth.result());
+    const reports::Grid step = table_of_growth(growth.result());
     CHECK(step.columns == GridWords{"time", "claimed", "workspace"});
     CHECK(step.rows.at(0).second == GridWords{"1.00", "1.00: held", "0.83"});
   }
@@ -104,8 +108,8 @@ TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
   CHECK(word_of(growth) == "missed");
   growth = {};
   growth.workspace_exponent = 0.83;
-  CHECK(word_of(growth, GrownQuantity::workspace) == "missed");
-  const Grid grid = table_of_growth(growth.result());
+  CHECK(word_of(growth, reports::GrownQuantity::workspace) == "missed");
+  const reports::Grid grid = table_of_growth(growth.result());
   CHECK(grid.rows.at(0).second.at(3) == "0.00: missed");
   CHECK_THAT(grid.note,
              Catch::Contains("latte (workspace): the exponent is 0.83, claimed is 0.00"));
@@ -117,7 +121,7 @@ TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
     Timing& timing = result.cells[i].timing["timed"];
     timing.median_seconds = timing.low_seconds = timing.high_seconds = 1e-3;
   }
-  const Grid grid = table_of_growth(result);
+  const reports::Grid grid = table_of_growth(result);
   CHECK(grid.rows.at(0).second.at(0).empty());
   CHECK(grid.rows.at(0).second.at(1) == "1.00: cannot tell");
   CHECK_THAT(grid.note, Catch::Contains("latte (time): fewer than three sizes could be measured; "
@@ -153,7 +157,7 @@ TEST_CASE("no claim is held or missed where the largest size is missing", "[grow
   result.cells[2].status = Status::disturbed;
   CHECK(grown(result).word == "held");  // larger ones were measured
   result.cells.back().status = Status::timeout;
-  const PanelGrowth cut = grown(result);
+  const reports::PanelGrowth cut = grown(result);
   CHECK(cut.word == "cannot tell");
   CHECK_THAT(cut.fit.reason, Catch::Contains("latte was ended by the time limit at 16384"));
   result.cells.back().status = Status::out_of_memory;
@@ -170,7 +174,7 @@ TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growt
   CHECK_FALSE(timed.fit.measured);
   CHECK(timed.word == "cannot tell");
   CHECK_THAT(timed.fit.reason, Catch::Contains("fewer than three sizes"));
-  CHECK(grown(result, GrownQuantity::workspace).word == "held");
+  CHECK(grown(result, reports::GrownQuantity::workspace).word == "held");
   result.cells[4] = Growth().result().cells[4];
   CHECK(grown(result).fit.measured.value() == Approx(1));
 }

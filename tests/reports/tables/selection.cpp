@@ -15,12 +15,12 @@ using test::training_cell;
 
 namespace {
 
-std::vector<Selection> selected(std::vector<CellRecord> cells) {
-  return selections(test::first_panel(test::result_of(std::move(cells))));
+std::vector<reports::Selection> selected(std::vector<CellRecord> cells) {
+  return reports::selections(test::first_panel(test::result_of(std::move(cells))));
 }
 
 std::string table_of(std::vector<CellRecord> cells) {
-  return table(test::result_of(std::move(cells)), {200, Letters::ascii});
+  return reports::table(test::result_of(std::move(cells)), {200, text::Letters::ascii});
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ TEST_CASE("learning rates and seeds make no panels and no axis", "[selection]") 
   const auto all = test::panels(test::result_of(cells));
   REQUIRE(all.size() == 1);
   CHECK(all[0].axis == "length");
-  const auto found = selections(all[0]);
+  const auto found = reports::selections(all[0]);
   REQUIRE(found.size() == 2);
   CHECK(*found[1].x == 128);
   CHECK(found[1].choice().learning_rate == 0.3);
@@ -114,7 +114,7 @@ TEST_CASE("a table of trainings shows the choice and what is to be known of it",
 
 TEST_CASE("malformed trainings are refused at the door", "[selection]") {
   const Json whole = test::result_of({training_cell("latte", 0.001, 1, 0.4, 0.41)});
-  check_form(whole, "here");
+  schema::check_form(whole, "here");
   const auto refused = [&](const char* place, const Json& value, const char* pointer) {
     Json spoiled = whole;
     const Json::json_pointer at("/attnbench/cells/0" + std::string(place));
@@ -124,7 +124,7 @@ TEST_CASE("malformed trainings are refused at the door", "[selection]") {
       spoiled[at] = value;
     }
     INFO(place);
-    CHECK_THROWS_WITH(check_form(spoiled, "here"), Contains(pointer));
+    CHECK_THROWS_WITH(schema::check_form(spoiled, "here"), Contains(pointer));
   };
   refused("/training", 3, "/cells/0/training");
   refused("/training/curve", "steep", "/training/curve");
@@ -152,18 +152,18 @@ TEST_CASE("the speed of a training that was disturbed is marked, its accuracy is
 TEST_CASE("the least mean validation loss chooses the learning rate of a language model",
           "[selection]") {
   using attnbench::test::text_cell;
-  const Panel panel = test::first_panel(test::result_of(
+  const reports::Panel panel = test::first_panel(test::result_of(
       {text_cell("latte", 0.001, 1, 2.9, 2.5, 2.8), text_cell("latte", 0.003, 1, 2.6, 2.7, 2.8),
        text_cell("latte", 0.003, 2, 2.4, 2.9, 3.0), text_cell("latte", 0.010, 1, 3.1, 3.0, 3.2),
        text_cell("window", 0.003, 1, 2.2, 2.1, 2.1)}));
-  const auto found = selections(panel);
+  const auto found = reports::selections(panel);
   REQUIRE(found.size() == 2);
   CHECK(found[0].choice().learning_rate == 0.003);
   CHECK(found[0].choice().validation == Approx(2.5));
   CHECK(found[0].choice().test == Approx(2.8));
   CHECK_FALSE(found[0].at_edge);
   CHECK(found[0].rates[found[0].best_test].learning_rate == 0.001);
-  const std::vector<Grid> grids = training_grids(panel);
+  const std::vector<reports::Grid> grids = reports::training_grids(panel);
   CHECK(grids[0].title == "bits per byte on the test, mean over seeds (range)");
   CHECK_THAT(grids[0].note,
              Contains("least mean validation loss") && Contains("counts after two bytes 2.700"));
@@ -172,5 +172,5 @@ TEST_CASE("the least mean validation loss chooses the learning rate of a languag
   REQUIRE(grids[1].rows.size() == 2);
   CHECK(grids[1].rows[0].second == std::vector<std::string>{"2.800", "2.900"});
   CHECK(grids[1].rows[1].second == std::vector<std::string>{"2.100", "2.100"});
-  for (const Grid& grid : grids) CHECK_THAT(grid.title + grid.note, !Contains("accuracy"));
+  for (const reports::Grid& grid : grids) CHECK_THAT(grid.title + grid.note, !Contains("accuracy"));
 }

@@ -18,7 +18,7 @@ using Cells = std::vector<CellRecord>;
 
 namespace {
 
-CellRecord cost_cell(const std::string& label, const result::Values& options, double seconds,
+CellRecord cost_cell(const std::string& label, const Values& options, double seconds,
                      double bytes) {
   test::CellBuilder cell(label);
   cell.named("cost" + label + Json(options).dump()).length(64).set("batch", 32);
@@ -33,12 +33,12 @@ CellRecord cost_cell(const std::string& label, const result::Values& options, do
 
 /// Latte at two sizes and softmax, trained and timed; linear trained alone.
 Cells some_cells() {
-  const result::Values few = {{"latents_total", 16}};
-  const result::Values many = {{"latents_total", 64}};
+  const Values few = {{"latents_total", 16}};
+  const Values many = {{"latents_total", 64}};
   Cells cells;
   for (const auto& [label, options, accuracy] :
-       {std::tuple{"softmax", result::Values(), 0.99}, std::tuple{"latte", few, 0.6},
-        std::tuple{"latte", many, 0.8}, std::tuple{"linear", result::Values(), 0.7}}) {
+       {std::tuple{"softmax", Values(), 0.99}, std::tuple{"latte", few, 0.6},
+        std::tuple{"latte", many, 0.8}, std::tuple{"linear", Values(), 0.7}}) {
     cells.push_back(training_cell(label, 0.01, 1, accuracy, accuracy));
     cells.back().options = options;
   }
@@ -50,8 +50,8 @@ Cells some_cells() {
 
 std::vector<reports::Figure> figures_of(const Cells& cells, Expense expense = Expense::time) {
   const auto panels = test::panels(result_of(cells));
-  std::vector<const result::Panel*> all;
-  std::vector<const result::Panel*> trained;
+  std::vector<const reports::Panel*> all;
+  std::vector<const reports::Panel*> trained;
   for (const auto& panel : panels) {
     all.push_back(&panel);
     if (panel.task != "kernel") trained.push_back(&panel);
@@ -64,7 +64,7 @@ std::vector<Json> time_dots(const Cells& cells) { return rows_of(figures_of(cell
 std::vector<reports::Figure> over_state(const result::Result& result,
                                         const std::vector<reports::PublishedRow>& published = {}) {
   const auto panels = test::panels(result);
-  std::vector<const result::Panel*> all;
+  std::vector<const reports::Panel*> all;
   for (const auto& panel : panels) all.push_back(&panel);
   return reports::accuracy_over_state_figures(all, test::training_order, published);
 }
@@ -217,7 +217,7 @@ TEST_CASE("where only states compare, the figure over them says it all", "[train
     cells.back().metrics["state_bytes"] = 256 * (left + 1);
   }
   const auto result = result_of(cells);
-  REQUIRE(test::first_panel(result).axis == result::state_bytes);
+  REQUIRE(test::first_panel(result).axis == reports::state_bytes);
   CHECK(test::drawn("accuracy", result).empty());
   const auto figures = test::drawn("accuracy_over_state", result);
   REQUIRE(figures.size() == 1);

@@ -29,7 +29,7 @@ result::Result noisy_run(std::mt19937_64& random, double crossing) {
       std::vector<double> rounds;
       for (int i = 0; i < 3; ++i) rounds.push_back(usual * std::exp(of_run + in_run(random)));
       test::CellBuilder cell(name);
-      cell.took(measure::median(rounds)).rounds(rounds).length(length);
+      cell.took(median(rounds)).rounds(rounds).length(length);
       cell.timing.at("forward").low_seconds = *std::min_element(rounds.begin(), rounds.end());
       cell.timing.at("forward").high_seconds = *std::max_element(rounds.begin(), rounds.end());
       cell.timing.at("forward").interval = "range";
@@ -64,7 +64,7 @@ TEST_CASE("crossovers of three rounds cover the true one, and say where it is", 
   CHECK(said > 0.9 * asked);
   CHECK(covered >= 0.95 * said);
   CHECK(disjoint <= 0.02 * said);
-  CHECK(measure::median(widths) < 3.5);
+  CHECK(median(widths) < 3.5);
 }
 
 TEST_CASE("a stored result has a verdict with machine, conditions and exact attention",

@@ -154,8 +154,7 @@ TEST_CASE("nothing is held against the next best where a competitor is missing",
   const Answer& answer = verdict.answers[0];
   REQUIRE(answer.fastest.size() == 3);
   CHECK(answer.fastest[1].labels.empty());
-  CHECK(answer.fastest[1].missing.below ==
-        std::vector<attnbench::result::Missing>{{"flash", status, false}});
+  CHECK(answer.fastest[1].missing.below == std::vector<attnbench::reports::Missing>{{"flash", status, false}});
   // Flash at 256 takes 1 ms, linear at 512 takes 4: what is missing may be the faster one.
   REQUIRE(answer.crossings.size() == 1);
   const Crossover& crossover = answer.crossings[0];

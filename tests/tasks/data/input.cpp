@@ -3,7 +3,7 @@
 #include "tests/tasks/data/support.hpp"
 
 using namespace attnbench;
-using namespace attnbench::tasks::prepared;
+using namespace attnbench::tasks::data;
 using namespace attnbench::test;
 namespace fs = std::filesystem;
 

@@ -16,8 +16,8 @@
 #include "tests/tasks/data/support.hpp"
 
 using namespace attnbench;
-using namespace attnbench::tasks::lra;
-using namespace attnbench::tasks::prepared;
+using namespace attnbench::tasks::data::lra;
+using namespace attnbench::tasks::data;
 using namespace attnbench::test;
 
 namespace {

@@ -99,8 +99,8 @@ inline void write_files(const std::filesystem::path& folder,
 }
 
 /// All rows of a source, in its order.
-inline std::vector<tasks::prepared::Row> rows_of(tasks::prepared::RowSource& source) {
-  std::vector<tasks::prepared::Row> rows(source.rows());
+inline std::vector<tasks::data::Row> rows_of(tasks::data::RowSource& source) {
+  std::vector<tasks::data::Row> rows(source.rows());
   for (std::size_t i = 0; i < rows.size(); ++i) source.make(i, rows[i]);
   return rows;
 }
@@ -118,12 +118,12 @@ inline bool full_counts() { return std::getenv("ATTNBENCH_LRA_FULL") != nullptr;
 /// Prepared short ListOps, with so many rows to train on and 20 of the other splits each.
 inline std::filesystem::path listops_cache(const TemporaryFolder& folder,
                                            std::uint32_t rows = 1'500) {
-  tasks::lra::ListOpsRules rules;
+  tasks::data::lra::ListOpsRules rules;
   rules.length_minimum = 4;
   rules.length_maximum = 40;
   rules.rows = {rows, 20, 20};
-  tasks::lra::ListOpsGenerator generator(rules);
-  tasks::prepared::prepare(generator, folder / "listops.lra");
+  tasks::data::lra::ListOpsGenerator generator(rules);
+  tasks::data::prepare(generator, folder / "listops.lra");
   return folder / "listops.lra";
 }
 

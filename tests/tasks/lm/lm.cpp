@@ -126,7 +126,7 @@ TEST_CASE("a cell without a text is skipped, one of several texts is asked for",
   };
   {
     const Variable without("ATTNBENCH_DATA", {});
-    CHECK_THROWS_AS(forecast(small_model()), tasks::prepared::MissingData);
+    CHECK_THROWS_AS(forecast(small_model()), tasks::data::MissingData);
   }
   PreparedText prepared(regular_text(1000), 0.1, "one");
   CHECK_THROWS_WITH(forecast(small_model()), Contains("attnbench data lm --from FILE"));

@@ -30,14 +30,14 @@ class PreparedText {
 
   void add(const std::string& text, double share, const char* name) {
     write_file(raw_ / name, text);
-    tasks::lm::TextRules rules;
+    tasks::data::lm::TextRules rules;
     rules.validation_share = rules.test_share = share;
-    const auto source = tasks::lm::read_text(raw_ / name, rules);
-    file_ = folder_ / tasks::prepared::cache_name(source->description());
-    tasks::prepared::prepare(*source, file_);
+    const auto source = tasks::data::lm::read_text(raw_ / name, rules);
+    file_ = folder_ / tasks::data::cache_name(source->description());
+    tasks::data::prepare(*source, file_);
   }
-  std::shared_ptr<const tasks::prepared::Cache> cache() const {
-    return std::make_shared<tasks::prepared::Cache>(file_);
+  std::shared_ptr<const tasks::data::Cache> cache() const {
+    return std::make_shared<tasks::data::Cache>(file_);
   }
 
  private:

@@ -26,13 +26,13 @@ class DataFolder {
 
   /// The settings of the task that decide its rows, taken from those of a cell.
   void prepare(const char* name, const Settings& cell, const std::filesystem::path& from = {}) {
-    const tasks::prepared::DataTask& task = *tasks::prepared::find_data_task(name);
+    const tasks::data::DataTask& task = *tasks::data::find_data_task(name);
     Settings own;
     for (const auto& [key, value] : cell) {
       if (task.setting(key) != nullptr) own[key] = value;
     }
     const auto source = task.open(Options::resolve(task.settings, own), from, {});
-    tasks::prepared::prepare(*source, folder_ / tasks::prepared::cache_name(source->description()));
+    tasks::data::prepare(*source, folder_ / tasks::data::cache_name(source->description()));
   }
 
  private:
@@ -78,7 +78,7 @@ TEST_CASE("the five tasks are there, bidirectional and without padding among ima
     CHECK(settings.has("input") == (settings.integer("length") == 0));  // images
     tasks::training::ModelOptions model;
     task.fit(settings, model);
-    CHECK(model.vocabulary == tasks::prepared::find_data_task(name)->vocabulary);
+    CHECK(model.vocabulary == tasks::data::find_data_task(name)->vocabulary);
   }
 }
 
@@ -229,13 +229,13 @@ TEST_CASE("the test's rows validate where that is asked for", "[lra]") {
 
 TEST_CASE("data that do not fit a cell are refused, missing data are skipped", "[lra]") {
   DataFolder folder;
-  CHECK_THROWS_AS(data_of("lra.listops", small_listops()), tasks::prepared::MissingData);
+  CHECK_THROWS_AS(data_of("lra.listops", small_listops()), tasks::data::MissingData);
   folder.prepare("lra.listops", small_listops());
   CHECK_NOTHROW(data_of("lra.listops", with(small_listops(), {{"train_examples", n(40)}})));
   CHECK_THROWS_AS(data_of("lra.listops", with(small_listops(), {{"train_examples", n(61)}})),
-                  tasks::prepared::MissingData);
+                  tasks::data::MissingData);
   CHECK_THROWS_AS(data_of("lra.listops", with(small_listops(), {{"data_seed", n(1)}})),
-                  tasks::prepared::MissingData);
+                  tasks::data::MissingData);
   CHECK_THROWS_WITH(data_of("lra.listops", with(small_listops(), {{"length", n(8)}})),
                     Contains("length is 8") && Contains("truncate"));
   tasks::training::ModelOptions model;

@@ -9,7 +9,7 @@ using namespace attnbench;
 
 TEST_CASE("joining a process group alone fails after the time limit", "[process_group]") {
   if (!tasks::training::has_process_groups()) return;
-  tasks::ProcessRank own;
+  ProcessRank own;
   own.size = 2;
   own.address = "127.0.0.1";
   own.port = 29913;

@@ -21,12 +21,11 @@ bool among(const std::string& word, const std::vector<std::string>& words) {
 void require_known(const std::string& what, const std::string& word,
                    const std::vector<std::string>& known) {
   if (among(word, known)) return;
-  throw UsageFailure("there is no " + what + " \"" + word +
-                     "\": " + suite::suggestion(word, known));
+  throw UsageFailure("there is no " + what + " \"" + word + "\": " + text::suggestion(word, known));
 }
 
 /// Rows of one name; `implementation` empty = each of them.
-void append_rows(const suite::MechanismSpec& spec, const std::string& asked,
+void append_rows(const MechanismSpec& spec, const std::string& asked,
                  const std::string& implementation, const CheckChoices& choices,
                  std::vector<CheckRow>& rows) {
   for (const std::string& each : spec.implementation_names()) {
@@ -41,10 +40,10 @@ void append_rows(const suite::MechanismSpec& spec, const std::string& asked,
   }
 }
 
-void refuse_unknown(const suite::Catalogue& catalogue, const CheckChoices& choices) {
+void refuse_unknown(const Catalogue& catalogue, const CheckChoices& choices) {
   const std::vector<std::string> names = catalogue.names();
   std::vector<std::string> implementations;
-  for (const suite::MechanismSpec& spec : catalogue.mechanisms) {
+  for (const MechanismSpec& spec : catalogue.mechanisms) {
     for (const auto& each : spec.implementation_names()) {
       if (!among(each, implementations)) implementations.push_back(each);
     }
@@ -73,15 +72,15 @@ Ask asking(WorkerClient& client) {
   };
 }
 
-std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckChoices& choices) {
+std::vector<CheckRow> check_rows(const Catalogue& catalogue, const CheckChoices& choices) {
   refuse_unknown(catalogue, choices);
   std::vector<CheckRow> rows;
   std::vector<std::string> names = choices.mechanisms;
   if (names.empty()) {
-    for (const suite::MechanismSpec& spec : catalogue.mechanisms) names.push_back(spec.name);
+    for (const MechanismSpec& spec : catalogue.mechanisms) names.push_back(spec.name);
   }
   for (const std::string& name : names) {
-    const suite::Named named = *catalogue.find(name);
+    const Named named = *catalogue.find(name);
     const std::string chosen = named.implementation();
     append_rows(*named.mechanism, name, chosen == "auto" ? "" : chosen, choices, rows);
   }

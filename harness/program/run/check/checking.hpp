@@ -39,7 +39,7 @@ struct CheckRow {
 };
 
 /// Throws UsageFailure for an unknown word, naming the nearest one, and where no row is left.
-std::vector<CheckRow> check_rows(const suite::Catalogue& catalogue, const CheckChoices& choices);
+std::vector<CheckRow> check_rows(const Catalogue& catalogue, const CheckChoices& choices);
 
 /// Runs one child with one thread, as the sizes are small; the kit uses two where they matter.
 protocol::CheckedRow check_row(const Ask& ask, const CheckRow& row, double limit_seconds);

@@ -13,7 +13,7 @@
 namespace attnbench::run {
 namespace {
 
-using result::GrowthPoint;
+using reports::GrowthPoint;
 
 /// What one child measured.
 struct Measured {
@@ -97,7 +97,7 @@ std::optional<Measured> ScalingCells::measure(const Size& size, int round, std::
   const result::TimingRound& timing = record.measured.timing.at("forward");
   Measured out{timing.median_seconds, timing.disturbed, {}};
   for (const std::string what : {"workspace", "peak"}) {
-    const auto bytes = result::number_of(record.measured.memory, what + "_bytes");
+    const auto bytes = number_of(record.measured.memory, what + "_bytes");
     if (bytes) out.bytes[what] = *bytes;
   }
   if (out.bytes.empty()) return out;
@@ -124,8 +124,8 @@ struct Axis {
   std::string name;  ///< length, latents or head_dim
   std::int64_t Size::*varies = &Size::length;
   Size start;
-  result::GrowthClaim meaning() const {
-    return varies == &Size::length ? result::GrowthClaim::exponent : result::GrowthClaim::bound;
+  reports::GrowthClaim meaning() const {
+    return varies == &Size::length ? reports::GrowthClaim::exponent : reports::GrowthClaim::bound;
   }
   Size at(int doublings) const {
     Size size = start;
@@ -136,7 +136,7 @@ struct Axis {
 
 struct Series {
   std::vector<GrowthPoint> seconds;
-  result::Touched bytes;
+  reports::Touched bytes;
   std::string why;
 };
 
@@ -216,10 +216,10 @@ std::vector<GrowthPoint> least_disturbed(const std::vector<GrowthPoint>& points)
 }
 
 ScalingRow judged(const CheckRow& row, const std::string& quantity, const std::string& why,
-                  std::vector<GrowthPoint> points, double claimed, result::GrowthClaim meaning) {
+                  std::vector<GrowthPoint> points, double claimed, reports::GrowthClaim meaning) {
   ScalingRow out{row.entry, row.implementation, row.pattern, quantity, std::move(points), {}};
-  out.fit = result::fit_growth(least_disturbed(out.points), claimed, meaning);
-  if (out.fit.verdict == result::GrowthVerdict::undecided && !why.empty()) out.fit.reason = why;
+  out.fit = reports::fit_growth(least_disturbed(out.points), claimed, meaning);
+  if (out.fit.verdict == reports::GrowthVerdict::undecided && !why.empty()) out.fit.reason = why;
   return out;
 }
 
@@ -243,7 +243,7 @@ void measure_axis(const ScalingCells& cells, const CheckRow& row, const ScalingP
     return judged(row, "time" + in, series.why, series.seconds, claimed, axis.meaning());
   };
   ScalingRow timed = measured(axis);
-  const auto differs = [&timed] { return timed.fit.verdict == result::GrowthVerdict::differs; };
+  const auto differs = [&timed] { return timed.fit.verdict == reports::GrowthVerdict::differs; };
   // An exponent holds at large sizes; a smaller one found at small sizes may be due to terms of
   // lower order.
   for (int moves = 0; moves < plan.most_moves && differs() && *timed.fit.measured < claimed;
@@ -253,7 +253,7 @@ void measure_axis(const ScalingCells& cells, const CheckRow& row, const ScalingP
     if (!cells.fits(further.at(plan.sizes - 1))) break;
     const Series before = std::exchange(series, {});
     ScalingRow beyond = measured(further);
-    if (beyond.fit.verdict == result::GrowthVerdict::undecided) {
+    if (beyond.fit.verdict == reports::GrowthVerdict::undecided) {
       series = before;
       break;
     }
@@ -263,8 +263,8 @@ void measure_axis(const ScalingCells& cells, const CheckRow& row, const ScalingP
   if (differs()) {
     // Another program may have run meanwhile: both series together decide.
     timed = measured(axis);
-    result::excuse_caches(timed.fit, plan.ladder, series.bytes);
-    result::excuse_lower_orders(timed.fit, result::Reach::all);
+    reports::excuse_caches(timed.fit, plan.ladder, series.bytes);
+    reports::excuse_lower_orders(timed.fit, reports::Reach::all);
   }
   rows.push_back(std::move(timed));
   if (claims.count(workspace) == 0) return;
@@ -293,7 +293,7 @@ std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, boo
     } else {
       const std::string time = "time_in_" + name;
       rows.push_back(judged(row, "time in " + name, why, {}, claimed_in(claims, time, 1),
-                            result::GrowthClaim::exponent));
+                            reports::GrowthClaim::exponent));
     }
   };
   along("length", &Size::length, {});
@@ -325,7 +325,7 @@ void to_json(Json& json, const ScalingRow& row) {
           {"quantity", row.quantity},
           {"claimed", row.fit.claimed},
           {"tolerance", row.fit.tolerance},
-          {"verdict", result::to_string(row.fit.verdict)},
+          {"verdict", to_string(row.fit.verdict)},
           {"points", std::move(points)},
           {"local", std::move(local)}};
   if (row.fit.measured) json["measured"] = *row.fit.measured;

@@ -22,7 +22,7 @@ struct ScalingPlan {
   double sampling_seconds = 0.4;
   double cell_timeout_seconds = 60;
   double memory_limit_bytes = 0;
-  std::vector<measure::Rung> ladder;  ///< of the device's memory; empty = not known
+  std::vector<Rung> ladder;  ///< of the device's memory; empty = not known
   std::int64_t least_length = 256;
   std::int64_t most_length = 1 << 18;
 };
@@ -33,8 +33,8 @@ struct ScalingRow {
   std::string implementation;
   std::string pattern;
   std::string quantity;  ///< "time in length", "workspace in length", "time in latents", …
-  std::vector<result::GrowthPoint> points;  ///< every child's
-  result::GrowthFit fit;
+  std::vector<reports::GrowthPoint> points;  ///< every child's
+  reports::GrowthFit fit;
 };
 
 /// A sentence for people about what is being done.

@@ -54,7 +54,7 @@ std::string lack_of_memory(pid_t pid) {
   }
   const auto bytes = static_cast<std::int64_t>(limit.rlim_cur);
   if (bytes - pages * sysconf(_SC_PAGESIZE) > least_free_bytes) return {};
-  return "its address space is limited to " + result::human_bytes(static_cast<double>(bytes)) +
+  return "its address space is limited to " + text::human_bytes(static_cast<double>(bytes)) +
          " (ulimit -v), in which LibTorch and OpenBLAS have no room: raise the limit";
 }
 
@@ -83,8 +83,9 @@ class Workers {
   void end_orphans() {
     const std::lock_guard<std::mutex> lock(mutex_);
     const pid_t group = getpgrp();
-    run::end_orphans(
-        [&](const Process& child) { return child.group == group || pids_.count(child.pid) != 0; });
+    process::end_orphans([&](const process::Process& child) {
+      return child.group == group || pids_.count(child.pid) != 0;
+    });
   }
 
  private:
@@ -108,15 +109,15 @@ std::filesystem::path temporary_folder() {
   const char* said = getenv("TMPDIR");
   throw EnvironmentFailure(
       "no folder for temporary files: " +
-      (said == nullptr ? std::string("/tmp") : "TMPDIR=" + result::quotable(said)) + ": " +
+      (said == nullptr ? std::string("/tmp") : "TMPDIR=" + text::quotable(said)) + ": " +
       error.message() + "; set TMPDIR to a folder that is there");
 }
 
 }  // namespace
 
 WorkerClient::WorkerClient(WorkerOptions options) : options_(std::move(options)) {
-  if (options_.program.empty()) options_.program = program_folder() / "attnbench-worker";
-  if (options_.threads <= 0) options_.threads = usable_cores();
+  if (options_.program.empty()) options_.program = process::program_folder() / "attnbench-worker";
+  if (options_.threads <= 0) options_.threads = process::usable_cores();
   if (options_.log.empty()) {
     // Without a name, so that nothing stays of it whatever ends this process.
     std::string name = (temporary_folder() / "attnbench-worker-XXXXXX").string();
@@ -131,7 +132,7 @@ WorkerClient::~WorkerClient() {
     tell({{"type", "bye"}});
     channel_.close();
     const auto begin = Clock::now();
-    while (since(begin) < 2 && !has_ended(pid_)) {
+    while (since(begin) < 2 && !process::has_ended(pid_)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     kill();
@@ -147,7 +148,7 @@ void WorkerClient::start() {
   }
   for (int tries = 1;; ++tries) {
     try {
-      auto [ours, theirs] = Channel::pair();
+      auto [ours, theirs] = process::Channel::pair();
       channel_ = std::move(ours);
       spawn(std::move(theirs));
       handshake();
@@ -165,7 +166,7 @@ void WorkerClient::start() {
   }
 }
 
-void WorkerClient::spawn(Channel theirs) {
+void WorkerClient::spawn(process::Channel theirs) {
   std::vector<std::string> entries = environment_of(options_);
   std::vector<char*> environment;
   for (std::string& entry : entries) environment.push_back(entry.data());
@@ -177,7 +178,7 @@ void WorkerClient::spawn(Channel theirs) {
   char* arguments[] = {const_cast<char*>(program.c_str()), const_cast<char*>("--socket"),
                        const_cast<char*>(number.c_str()), nullptr};
   killed_ = false;
-  adopt_orphans();
+  process::adopt_orphans();
   pid_ = workers().fork_one();
   if (pid_ == 0) {
     // A group of its own: Ctrl-C is for the supervisor.
@@ -232,7 +233,7 @@ Json WorkerClient::request(const Json& message, const OnEvent& on_event, double 
       if (!greeted_) note_start(answer);
       if (answer && on_event) on_event(*answer);
       // Another process may hold its end of the connection open: the worker's own end counts.
-      if (!answer && has_ended(pid_) && !channel_.pending()) {
+      if (!answer && process::has_ended(pid_) && !channel_.pending()) {
         throw WorkerDied(bury() + while_loading());
       }
       if (!greeted_ && since(begin) > stuck_seconds) {
@@ -244,7 +245,7 @@ Json WorkerClient::request(const Json& message, const OnEvent& on_event, double 
                            std::to_string(static_cast<int>(seconds)) + " s");
       }
     }
-  } catch (const ChannelError&) {
+  } catch (const process::ChannelError&) {
     throw WorkerDied(bury() + while_loading());
   }
 }
@@ -267,13 +268,13 @@ void WorkerClient::note_start(const std::optional<Json>& message) {
 
 std::string WorkerClient::while_loading() const {
   if (greeted_ || loading_.empty()) return {};
-  return ", while it loaded the plugin " + result::quotable(loading_, 300);
+  return ", while it loaded the plugin " + text::quotable(loading_, 300);
 }
 
 void WorkerClient::tell(const Json& message) {
   try {
     if (running()) channel_.send(message);
-  } catch (const ChannelError&) {
+  } catch (const process::ChannelError&) {
     // The next request notices that it is gone.
   }
 }
@@ -281,7 +282,7 @@ void WorkerClient::tell(const Json& message) {
 void WorkerClient::kill() {
   if (!running()) return;
   // Its children lead groups of their own, and what they started may have left those.
-  const std::vector<pid_t> below = descendants_of(pid_);
+  const std::vector<pid_t> below = process::descendants_of(pid_);
   ::kill(-pid_, SIGKILL);
   ::kill(pid_, SIGKILL);
   for (const pid_t each : below) ::kill(each, SIGKILL);
@@ -310,10 +311,10 @@ std::string WorkerClient::bury() {
   }
   forget();
   killed_ = WIFSIGNALED(status);
-  if (killed_) return "the worker was killed by " + signal_text(WTERMSIG(status));
+  if (killed_) return "the worker was killed by " + process::signal_text(WTERMSIG(status));
   return "the worker ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
-std::string WorkerClient::log_tail() const { return result::file_tail(options_.log, 2000); }
+std::string WorkerClient::log_tail() const { return file_tail(options_.log, 2000); }
 
 }  // namespace attnbench::run

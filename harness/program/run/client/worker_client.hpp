@@ -84,7 +84,7 @@ class WorkerClient {
   const protocol::HelloAnswer& hello() const { return hello_; }
 
  private:
-  void spawn(Channel theirs);
+  void spawn(process::Channel theirs);
   void handshake();
   std::string bury();
   void forget();
@@ -96,7 +96,7 @@ class WorkerClient {
 
   WorkerOptions options_;
   int own_log_ = -1;
-  Channel channel_;
+  process::Channel channel_;
   pid_t pid_ = -1;
   bool greeted_ = false;  ///< it answered hello
   bool killed_ = false;   ///< the last one ended by a signal

@@ -11,13 +11,13 @@
 #include "harness/program/run/folder/disturbance.hpp"
 #include "harness/program/run/folder/timing.hpp"
 
-namespace attnbench::result {
+namespace attnbench::run {
 namespace {
 
 Values values_of(const Json& object) { return object.get_ref<const Values&>(); }
 
 /// Sizes that a setting of 0 left to be derived, from the problem they became.
-void fill_derived(CellRecord& record) {
+void fill_derived(result::CellRecord& record) {
   for (auto& [name, value] : record.settings) {
     if (value != 0) continue;
     if (const Json* const size = find_value(record.problem, name)) value = *size;
@@ -34,12 +34,12 @@ void fill_derived(CellRecord& record) {
 }
 
 /// The first round that did not end well speaks for the cell.
-void add_status(CellRecord& record, const std::vector<RoundRecord>& rounds) {
+void add_status(result::CellRecord& record, const std::vector<result::RoundRecord>& rounds) {
   if (rounds.empty()) return;
-  record.status = Status::ok;
+  record.status = result::Status::ok;
   record.reason.clear();
   const auto failed = std::find_if(rounds.begin(), rounds.end(),
-                                   [](const RoundRecord& round) { return !round.ok(); });
+                                   [](const result::RoundRecord& round) { return !round.ok(); });
   if (failed == rounds.end()) return;
   record.status = failed->status;
   record.reason = failed->reason;
@@ -48,10 +48,10 @@ void add_status(CellRecord& record, const std::vector<RoundRecord>& rounds) {
 
 /// What the first round tells of each part, and of the checks the first that did not pass: memory
 /// and training are made in round 0 only.
-void add_measured(CellRecord& record, const std::vector<RoundRecord>& rounds,
+void add_measured(result::CellRecord& record, const std::vector<result::RoundRecord>& rounds,
                   double usual_calibration) {
-  for (const RoundRecord& round : rounds) {
-    const Measured& measured = round.measured;
+  for (const result::RoundRecord& round : rounds) {
+    const result::Measured& measured = round.measured;
     if (record.memory.empty()) record.memory = measured.memory;
     if (record.device_memory.empty()) record.device_memory = measured.device_memory;
     const bool passed = !record.check || record.check->verdict == "ok";
@@ -67,8 +67,8 @@ void add_measured(CellRecord& record, const std::vector<RoundRecord>& rounds,
     if (disturbed_training(measured)) record.training->disturbed = true;
   }
   record.metrics = metrics_over(rounds, usual_calibration);
-  if (is_ok(record) && record.check && record.check->verdict == "wrong") {
-    record.status = Status::wrong;
+  if (result::is_ok(record) && record.check && record.check->verdict == "wrong") {
+    record.status = result::Status::wrong;
     record.reason = record.check->reason.empty()
                         ? "its values differ from the reference by more than the tolerance"
                         : record.check->reason;
@@ -76,31 +76,32 @@ void add_measured(CellRecord& record, const std::vector<RoundRecord>& rounds,
 }
 
 /// An undisturbed cell is ok; what else it was already says more.
-void add_disturbance(CellRecord& record, const std::string& reason) {
-  if (reason.empty() || !is_ok(record)) return;
-  record.status = Status::disturbed;
+void add_disturbance(result::CellRecord& record, const std::string& reason) {
+  if (reason.empty() || !result::is_ok(record)) return;
+  record.status = result::Status::disturbed;
   record.reason = reason;
 }
 
 /// A search has no length of its own, and its metrics are the crossover's.
-void add_crossover(CellRecord& record, const std::vector<RoundRecord>& rounds) {
-  std::vector<CrossoverRound> all;
-  std::vector<CrossoverRound> counted;
-  for (const RoundRecord& round : rounds) {
+void add_crossover(result::CellRecord& record, const std::vector<result::RoundRecord>& rounds) {
+  std::vector<result::CrossoverRound> all;
+  std::vector<result::CrossoverRound> counted;
+  for (const result::RoundRecord& round : rounds) {
     if (!round.ok() || !round.measured.crossover) continue;
     all.push_back(*round.measured.crossover);
-    if (!is_disturbed(all.back())) counted.push_back(all.back());
+    if (!result::is_disturbed(all.back())) counted.push_back(all.back());
   }
   if (all.empty()) return;
   add_disturbance(record, search_disturbance(all.size() - counted.size(), all.size()));
-  record.crossover = crossover_over(enough_rounds(counted.size(), all.size()) ? counted : all);
-  record.metrics = crossover_metrics(*record.crossover);
+  record.crossover =
+      result::crossover_over(enough_rounds(counted.size(), all.size()) ? counted : all);
+  record.metrics = result::crossover_metrics(*record.crossover);
   if (!record.chosen) record.chosen.emplace();
   record.chosen->implementation = record.crossover->implementation;
   for (const char* length : {"length", "key_length"}) record.problem.erase(length);
 }
 
-std::string primary_of(const CellRecord& record) {
+std::string primary_of(const result::CellRecord& record) {
   const Json* const pass = find_value(record.settings, "pass");
   if (pass != nullptr && pass->is_string() && record.timing.contains(pass->get<std::string>())) {
     return pass->get<std::string>();
@@ -108,7 +109,7 @@ std::string primary_of(const CellRecord& record) {
   return record.timing.contains("step") ? "step" : record.timing.begin()->first;
 }
 
-measure::Work work_of(const CellRecord& record) {
+measure::Work work_of(const result::CellRecord& record) {
   measure::Work work;
   work.flops = number_of(record.cost, "model_flops")
                    .value_or(number_of(record.cost, "executed_flops").value_or(0));
@@ -118,30 +119,31 @@ measure::Work work_of(const CellRecord& record) {
   return work;
 }
 
-void add_roofline(CellRecord& record, const Values& ceilings) {
+void add_roofline(result::CellRecord& record, const Values& ceilings) {
   if (record.cost.empty() || ceilings.empty()) return;
   const auto found = measure::roofline(work_of(record), ceilings);
   if (!found) return;
-  record.roofline = Roofline{
-      found->floor_seconds, found->floor_seconds / timing_of(record)->median_seconds, found->bound};
+  record.roofline = result::Roofline{
+      found->floor_seconds, found->floor_seconds / result::timing_of(record)->median_seconds,
+      found->bound};
 }
 
 /// A time below the floor of its own work cannot be right. Shares stay, so that the page shows by
 /// how much.
-void refuse_impossible(CellRecord& record, const Values& ceilings) {
-  if (!is_ok(record) || record.cost.empty()) return;
-  const Timing& timing = *timing_of(record);
+void refuse_impossible(result::CellRecord& record, const Values& ceilings) {
+  if (!result::is_ok(record) || record.cost.empty()) return;
+  const result::Timing& timing = *result::timing_of(record);
   std::vector<double> calibrations;
-  for (const TimingRound& round : timing.rounds) {
+  for (const result::TimingRound& round : timing.rounds) {
     const double calibration = round.calibration_seconds.value_or(0);
     if (calibration > 0) calibrations.push_back(calibration);
   }
   measure::Timed timed;
   timed.seconds = timing.median_seconds;
-  if (!calibrations.empty()) timed.calibration_seconds = measure::median(calibrations);
+  if (!calibrations.empty()) timed.calibration_seconds = median(calibrations);
   const auto reason = measure::impossible(work_of(record), ceilings, timed);
   if (!reason) return;
-  record.status = Status::wrong;
+  record.status = result::Status::wrong;
   record.reason = *reason;
   record.timing.clear();
   record.primary.clear();
@@ -150,8 +152,9 @@ void refuse_impossible(CellRecord& record, const Values& ceilings) {
 
 }  // namespace
 
-CellRecord planned_record(const run::Cell& cell, const run::Forecast& forecast) {
-  CellRecord record;
+result::CellRecord planned_record(const attnbench::Cell& cell,
+                                  const attnbench::Forecast& forecast) {
+  result::CellRecord record;
   record.id = cell.id;
   record.label = cell.label;
   record.task = cell.task;
@@ -167,23 +170,24 @@ CellRecord planned_record(const run::Cell& cell, const run::Forecast& forecast) 
     record.cost = {forecast.cost.begin(), forecast.cost.end()};
     record.growth = values_of(Json(forecast.growth));
     if (!forecast.implementation.empty()) {
-      record.chosen = Chosen{forecast.implementation, forecast.implementation_reason};
+      record.chosen = result::Chosen{forecast.implementation, forecast.implementation_reason};
     }
   }
-  record.status = forecast.supported ? Status::skipped : Status::unsupported;
+  record.status = forecast.supported ? result::Status::skipped : result::Status::unsupported;
   record.reason = forecast.supported ? not_reached : forecast.reason;
   return record;
 }
 
-CellRecord combine(CellRecord planned, std::vector<RoundRecord> rounds, const Values& ceilings,
-                   double usual_calibration) {
-  std::stable_sort(rounds.begin(), rounds.end(),
-                   [](const RoundRecord& a, const RoundRecord& b) { return a.round < b.round; });
-  CellRecord record = std::move(planned);
+result::CellRecord combine(result::CellRecord planned, std::vector<result::RoundRecord> rounds,
+                           const Values& ceilings, double usual_calibration) {
+  std::stable_sort(
+      rounds.begin(), rounds.end(),
+      [](const result::RoundRecord& a, const result::RoundRecord& b) { return a.round < b.round; });
+  result::CellRecord record = std::move(planned);
   fill_derived(record);
   add_status(record, rounds);
   add_measured(record, rounds, usual_calibration);
-  if (record.status == Status::wrong) return record;  // a wrong cell has no time
+  if (record.status == result::Status::wrong) return record;  // a wrong cell has no time
   add_crossover(record, rounds);
   record.timing = timing_over(rounds, usual_calibration);
   if (record.timing.empty()) return record;
@@ -194,14 +198,14 @@ CellRecord combine(CellRecord planned, std::vector<RoundRecord> rounds, const Va
   return record;
 }
 
-std::string joined_fault(const CellRecord& planned, const RoundRecord& record) {
+std::string joined_fault(const result::CellRecord& planned, const result::RoundRecord& record) {
   try {
-    Result result;
+    result::Result result;
     result.cells = {combine(planned, {record}, {})};
-    return result_fault(assemble(std::move(result), "attnbench"));
+    return schema::result_fault(result::assemble(std::move(result), "attnbench"));
   } catch (const std::exception& error) {
     return error.what();
   }
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::run

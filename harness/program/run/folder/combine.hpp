@@ -7,23 +7,23 @@
 #include "core/cell.hpp"
 #include "core/result/record.hpp"
 
-namespace attnbench::result {
+namespace attnbench::run {
 
 /// The reason of cells that a run ended before.
 inline constexpr const char* not_reached = "the run ended before this cell was measured";
 
 /// The record of a cell before its first round: as the suite's expansion and the worker's forecast
 /// have it, unsupported or skipped.
-CellRecord planned_record(const run::Cell& cell, const run::Forecast& forecast);
+result::CellRecord planned_record(const attnbench::Cell& cell, const attnbench::Forecast& forecast);
 
 /// The record of a cell. `planned` as planned_record makes it; `rounds` its round records from the
 /// journal, any status; `ceilings` those of the cell's device (may be empty); `usual_calibration`
 /// as usual_calibration of the run's rounds, 0 = not known.
-CellRecord combine(CellRecord planned, std::vector<RoundRecord> rounds, const Values& ceilings,
-                   double usual_calibration = 0);
+result::CellRecord combine(result::CellRecord planned, std::vector<result::RoundRecord> rounds,
+                           const Values& ceilings, double usual_calibration = 0);
 
 /// What is wrong with the cell that `combine` makes of one round alone, such as
 /// "/attnbench/cells/0/metrics: expected an object, found nothing"; empty where nothing is.
-std::string joined_fault(const CellRecord& planned, const RoundRecord& record);
+std::string joined_fault(const result::CellRecord& planned, const result::RoundRecord& record);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::run

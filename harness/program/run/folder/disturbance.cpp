@@ -4,7 +4,7 @@
 
 #include "core/text/format.hpp"
 
-namespace attnbench::result {
+namespace attnbench::run {
 namespace {
 
 /// How much slower than usual the machine may calibrate. Clocks wander by less; another thread on
@@ -28,9 +28,9 @@ const std::map<std::string, std::string>& sentences() {
 }
 
 /// What disturbed most of the rounds that were.
-std::string main_cause(const std::vector<TimingRound>& rounds) {
+std::string main_cause(const std::vector<result::TimingRound>& rounds) {
   std::map<std::string, int> counts;
-  for (const TimingRound& round : rounds) {
+  for (const result::TimingRound& round : rounds) {
     if (round.disturbed) ++counts[disturbed_by(round, 0)];
   }
   const auto most =
@@ -41,9 +41,9 @@ std::string main_cause(const std::vector<TimingRound>& rounds) {
 }
 
 /// Of one cell.
-void collect_calibrations(const std::vector<RoundRecord>& rounds,
+void collect_calibrations(const std::vector<result::RoundRecord>& rounds,
                           std::vector<double>& calibrations) {
-  for (const RoundRecord& record : rounds) {
+  for (const result::RoundRecord& record : rounds) {
     for (const auto& [what, timing] : record.measured.timing) {
       const double seconds = timing.calibration_seconds.value_or(0);
       if (timing.samples_cpu_share && seconds > 0) calibrations.push_back(seconds);
@@ -53,7 +53,7 @@ void collect_calibrations(const std::vector<RoundRecord>& rounds,
 
 }  // namespace
 
-double usual_calibration(const std::map<std::string, std::vector<RoundRecord>>& records) {
+double usual_calibration(const std::map<std::string, std::vector<result::RoundRecord>>& records) {
   std::vector<double> calibrations;
   for (const auto& [id, rounds] : records) collect_calibrations(rounds, calibrations);
   if (calibrations.empty()) return 0;
@@ -63,7 +63,7 @@ double usual_calibration(const std::map<std::string, std::vector<RoundRecord>>& 
   return *quartile;
 }
 
-std::string disturbed_by(const TimingRound& timing, double usual) {
+std::string disturbed_by(const result::TimingRound& timing, double usual) {
   if (timing.disturbed) return timing.disturbed_by.empty() ? "preempted" : timing.disturbed_by;
   const bool on_cpu = timing.samples_cpu_share.has_value();
   const bool slow = timing.calibration_seconds.value_or(0) > slow_factor * usual;
@@ -78,7 +78,7 @@ bool too_wide(double low, double median, double high) {
   return high > widest_factor * median || median > widest_factor * low;
 }
 
-std::string disturbance(const std::map<std::string, Timing>& timing) {
+std::string disturbance(const std::map<std::string, result::Timing>& timing) {
   for (const auto& [what, one] : timing) {
     const std::size_t all = one.rounds.size();
     const std::size_t disturbed = one.disturbed_rounds();
@@ -87,8 +87,8 @@ std::string disturbance(const std::map<std::string, Timing>& timing) {
              std::to_string(all) + (all == 1 ? " round" : " rounds") + " of " + what + advice;
     }
     if (too_wide(one.low_seconds, one.median_seconds, one.high_seconds)) {
-      return what + " took from " + human_seconds(one.low_seconds) + " to " +
-             human_seconds(one.high_seconds) + ", too wide for its median to mean anything" +
+      return what + " took from " + text::human_seconds(one.low_seconds) + " to " +
+             text::human_seconds(one.high_seconds) + ", too wide for its median to mean anything" +
              advice;
     }
   }
@@ -101,8 +101,8 @@ std::string search_disturbance(std::size_t disturbed, std::size_t all) {
          std::to_string(all) + (all == 1 ? " round" : " rounds") + " of the search" + advice;
 }
 
-bool disturbed_training(const Measured& measured) {
+bool disturbed_training(const result::Measured& measured) {
   return measured.training && measured.lost_share.value_or(0) > training_lost_share;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::run

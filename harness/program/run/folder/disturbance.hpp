@@ -8,15 +8,15 @@
 
 #include "core/result/record.hpp"
 
-namespace attnbench::result {
+namespace attnbench::run {
 
 /// Seconds of an undisturbed calibration: the lower quartile over the rounds of a run that were
 /// timed on the CPU. `records` by cell id; 0 where there is none.
-double usual_calibration(const std::map<std::string, std::vector<RoundRecord>>& records);
+double usual_calibration(const std::map<std::string, std::vector<result::RoundRecord>>& records);
 
 /// By what a round's timing of one WHAT was disturbed (preempted, stolen, neighbours, slow); empty
 /// where it counts. Without `usual` (0) none is slow.
-std::string disturbed_by(const TimingRound& timing, double usual);
+std::string disturbed_by(const result::TimingRound& timing, double usual);
 
 /// Whether `counted` rounds of `all` are enough for a WHAT: half of them, and one.
 bool enough_rounds(std::size_t counted, std::size_t all);
@@ -24,10 +24,10 @@ bool enough_rounds(std::size_t counted, std::size_t all);
 bool too_wide(double low, double median, double high);
 
 /// Why a cell with this combined `timing` is disturbed, and what to do; empty where it is not.
-std::string disturbance(const std::map<std::string, Timing>& timing);
+std::string disturbance(const std::map<std::string, result::Timing>& timing);
 /// The same of a crossover, `disturbed` of whose `all` rounds were.
 std::string search_disturbance(std::size_t disturbed, std::size_t all);
 /// Whether the CPU of a training was taken by others; its record's `measured` says so.
-bool disturbed_training(const Measured& measured);
+bool disturbed_training(const result::Measured& measured);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::run

@@ -9,7 +9,7 @@
 #include "core/text/printable.hpp"
 #include "harness/program/run/folder/combine.hpp"
 
-namespace attnbench::result {
+namespace attnbench::run {
 namespace {
 
 /// What another program says of itself.
@@ -24,7 +24,7 @@ struct ForeignRecord {
   std::string beside;
   std::string label;
   std::optional<std::string> implementation;
-  std::optional<Status> status;
+  std::optional<result::Status> status;
   std::optional<std::string> reason;
   std::optional<std::map<std::string, std::vector<std::vector<double>>>> seconds;
   std::optional<std::map<std::string, Json>> memory;
@@ -59,7 +59,7 @@ ATTNBENCH_JSON_READER(ForeignFile) {
 }
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
-  throw UsageFailure(quotable(file) + ": " + quotable(what, 400));
+  throw UsageFailure(text::quotable(file) + ": " + text::quotable(what, 400));
 }
 
 ForeignFile read_foreign(const Json& json, const std::string& file) {
@@ -87,11 +87,11 @@ ForeignFile read_foreign(const Json& json, const std::string& file) {
 /// The records of one foreign file beside ours.
 class Foreign {
  public:
-  Foreign(const Result& ours, const ForeignFile& foreign, const std::string& file)
+  Foreign(const result::Result& ours, const ForeignFile& foreign, const std::string& file)
       : ours_(ours), foreign_(foreign), file_(file) {}
 
-  std::vector<CellRecord> records() const {
-    std::vector<CellRecord> out;
+  std::vector<result::CellRecord> records() const {
+    std::vector<result::CellRecord> out;
     for (std::size_t i = 0; i < foreign_.records.size(); ++i) {
       out.push_back(record(foreign_.records[i], "/records/" + std::to_string(i)));
     }
@@ -109,30 +109,34 @@ class Foreign {
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
     refuse(file_, pointer + ": expected " + expected);
   }
-  const CellRecord& cell_beside(const ForeignRecord& told, const std::string& pointer) const;
-  CellRecord record(const ForeignRecord& told, const std::string& pointer) const;
-  std::vector<RoundRecord> rounds(const ForeignRecord& told, const CellRecord& beside,
-                                  const std::string& pointer) const;
+  const result::CellRecord& cell_beside(const ForeignRecord& told,
+                                        const std::string& pointer) const;
+  result::CellRecord record(const ForeignRecord& told, const std::string& pointer) const;
+  std::vector<result::RoundRecord> rounds(const ForeignRecord& told,
+                                          const result::CellRecord& beside,
+                                          const std::string& pointer) const;
 
-  const Result& ours_;
+  const result::Result& ours_;
   const ForeignFile& foreign_;
   const std::string& file_;
 };
 
-const CellRecord& Foreign::cell_beside(const ForeignRecord& told,
-                                       const std::string& pointer) const {
-  const auto found = std::find_if(ours_.cells.begin(), ours_.cells.end(),
-                                  [&](const CellRecord& cell) { return cell.id == told.beside; });
+const result::CellRecord& Foreign::cell_beside(const ForeignRecord& told,
+                                               const std::string& pointer) const {
+  const auto found =
+      std::find_if(ours_.cells.begin(), ours_.cells.end(),
+                   [&](const result::CellRecord& cell) { return cell.id == told.beside; });
   if (found == ours_.cells.end()) {
     fail(pointer + "/beside", "the id of a cell in the result beside it");
   }
   return *found;
 }
 
-std::vector<RoundRecord> Foreign::rounds(const ForeignRecord& told, const CellRecord& beside,
-                                         const std::string& pointer) const {
+std::vector<result::RoundRecord> Foreign::rounds(const ForeignRecord& told,
+                                                 const result::CellRecord& beside,
+                                                 const std::string& pointer) const {
   if (!told.seconds) fail(pointer, "an object, found nothing");
-  std::vector<RoundRecord> rounds;
+  std::vector<result::RoundRecord> rounds;
   for (const auto& [what, processes] : *told.seconds) {
     const std::string place = pointer + "/" + what;
     if (!beside.timing.contains(what)) fail(place, "a timing that the cell beside it has");
@@ -147,10 +151,10 @@ std::vector<RoundRecord> Foreign::rounds(const ForeignRecord& told, const CellRe
       if (rounds.size() <= i) {
         rounds.emplace_back();
         rounds[i].round = static_cast<int>(i);
-        rounds[i].status = Status::ok;
+        rounds[i].status = result::Status::ok;
       }
-      const measure::Spread spread = measure::spread_of(samples);
-      TimingRound& timing = rounds[i].measured.timing[what];
+      const Spread spread = spread_of(samples);
+      result::TimingRound& timing = rounds[i].measured.timing[what];
       timing.samples_seconds = samples;
       timing.median_seconds = spread.median;
       timing.low_seconds = spread.low;
@@ -164,13 +168,13 @@ std::vector<RoundRecord> Foreign::rounds(const ForeignRecord& told, const CellRe
   return rounds;
 }
 
-CellRecord Foreign::record(const ForeignRecord& told, const std::string& pointer) const {
-  const CellRecord& beside = cell_beside(told, pointer);
-  CellRecord cell;
+result::CellRecord Foreign::record(const ForeignRecord& told, const std::string& pointer) const {
+  const result::CellRecord& beside = cell_beside(told, pointer);
+  result::CellRecord cell;
   cell.label = told.label + " (" + program() + ")";
   const bool taken =
       std::any_of(ours_.cells.begin(), ours_.cells.end(),
-                  [&](const CellRecord& other) { return other.label == cell.label; });
+                  [&](const result::CellRecord& other) { return other.label == cell.label; });
   if (taken) fail(pointer + "/label", "a label that no cell of ours has");
   cell.id = hash_text(beside.id + cell.label).substr(0, 12);
   cell.further["foreign"] = about();
@@ -185,19 +189,19 @@ CellRecord Foreign::record(const ForeignRecord& told, const std::string& pointer
     if (const Json* const value = find_value(beside.cost, part)) cell.cost[part] = *value;
   }
   cell.implementation = told.implementation.value_or("");
-  if (!cell.implementation.empty()) cell.chosen = Chosen{cell.implementation, ""};
-  const Status status = told.status.value_or(Status::ok);
-  std::vector<RoundRecord> all(1);
+  if (!cell.implementation.empty()) cell.chosen = result::Chosen{cell.implementation, ""};
+  const result::Status status = told.status.value_or(result::Status::ok);
+  std::vector<result::RoundRecord> all(1);
   all[0].status = status;
   all[0].reason = told.reason.value_or("");
-  const bool disturbed = status == Status::disturbed;
-  if (disturbed || status == Status::ok) all = rounds(told, beside, pointer + "/seconds");
+  const bool disturbed = status == result::Status::disturbed;
+  if (disturbed || status == result::Status::ok) all = rounds(told, beside, pointer + "/seconds");
   if (told.memory) {
     for (const auto& [name, bytes] : *told.memory) {
       if (!bytes.is_number()) fail(pointer + "/memory/" + name, "a number of bytes");
     }
   }
-  CellRecord made = combine(cell, all, ours_.ceilings_of(cell.device));
+  result::CellRecord made = combine(cell, all, ours_.ceilings_of(cell.device));
   if (disturbed) {
     made.status = status;
     made.reason = told.reason.value_or("its program says so");
@@ -207,15 +211,15 @@ CellRecord Foreign::record(const ForeignRecord& told, const std::string& pointer
 
 }  // namespace
 
-Result with_foreign(Result ours, const Json& json, const std::string& file) {
+result::Result with_foreign(result::Result ours, const Json& json, const std::string& file) {
   const ForeignFile foreign = read_foreign(json, file);
   const Foreign read(ours, foreign, file);
-  std::vector<CellRecord> records = read.records();
+  std::vector<result::CellRecord> records = read.records();
   Json& programs = ours.provenance.further["foreign"];
   programs[read.program()] = read.about();
   if (!ours.suite.labels) ours.suite.labels.emplace();
   std::vector<std::string>& labels = *ours.suite.labels;
-  for (CellRecord& cell : records) {
+  for (result::CellRecord& cell : records) {
     if (std::find(labels.begin(), labels.end(), cell.label) == labels.end()) {
       labels.push_back(cell.label);
     }
@@ -224,11 +228,11 @@ Result with_foreign(Result ours, const Json& json, const std::string& file) {
   const Json* const said = find_value(ours.context, "executable");
   const std::string executable =
       said != nullptr && said->is_string() ? said->get<std::string>() : "attnbench";
-  return assemble(std::move(ours), executable);
+  return result::assemble(std::move(ours), executable);
 }
 
 int threads_of_foreign(const Json& foreign, const std::string& file) {
   return read_foreign(foreign, file).threads;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::run

@@ -23,14 +23,14 @@
 
 #include "core/result/document.hpp"
 
-namespace attnbench::result {
+namespace attnbench::run {
 
 /// `ours` with the records of `foreign` behind its cells. Throws
 /// UsageFailure naming `file`, the JSON pointer and what was expected there: a missing or unknown
 /// key, a cell that `ours` lacks, samples that are not positive numbers, a label that is taken.
-Result with_foreign(Result ours, const Json& foreign, const std::string& file);
+result::Result with_foreign(result::Result ours, const Json& foreign, const std::string& file);
 
 /// The threads that the programs of a foreign file used.
 int threads_of_foreign(const Json& foreign, const std::string& file);
 
-}  // namespace attnbench::result
+}  // namespace attnbench::run

@@ -17,7 +17,7 @@
 namespace attnbench::run {
 namespace {
 
-constexpr std::size_t most_bytes = 512 * result::mebibyte;
+constexpr std::size_t most_bytes = 512 * mebibyte;
 
 /// Replaces an earlier record of the same round, or adds one.
 void take_round(std::vector<result::RoundRecord>& rounds, result::RoundRecord record) {
@@ -31,7 +31,7 @@ void take_round(std::vector<result::RoundRecord>& rounds, result::RoundRecord re
 
 /// What a record is that was read from a line; says in `fault` what is wrong with it.
 std::optional<result::RoundRecord> record_from(const Json& line, std::string& fault) {
-  fault = result::round_fault(line);
+  fault = schema::round_fault(line);
   if (!fault.empty()) return std::nullopt;
   try {
     return line.get<result::RoundRecord>();
@@ -55,7 +55,7 @@ struct HeaderFault : std::runtime_error {
 void expect_header(const Json& line) {
   const auto schema = line.find("schema");
   if (schema != line.end() && schema->is_number_integer() && *schema != journal_schema) return;
-  const std::string fault = result::header_fault(line);
+  const std::string fault = schema::header_fault(line);
   if (!fault.empty()) throw HeaderFault(fault);
 }
 
@@ -70,7 +70,7 @@ void take(JournalContents& contents, Json line, const std::string& place) {
     expect_header(line);
     contents.header = std::move(line);
   } else if (type == "probe") {
-    if (!result::answer_fault("probe", line).empty()) return;  // the device is probed again
+    if (!schema::answer_fault("probe", line).empty()) return;  // the device is probed again
     const auto probe = line.get<ProbeAnswer>();
     contents.probes[probe.device] = probe;
   } else if (type == "repeat") {
@@ -96,7 +96,7 @@ const char* remedy(int number) {
 
 [[noreturn]] void refuse_line(const std::filesystem::path& file, int number,
                               const std::string& why) {
-  throw EnvironmentFailure(result::quotable(file.string()) + ":" + std::to_string(number) +
+  throw EnvironmentFailure(text::quotable(file.string()) + ":" + std::to_string(number) +
                            ": not a line of a journal (" + why + "); " + remedy(number));
 }
 
@@ -125,7 +125,7 @@ void to_json(Json& json, const ProbeAnswer& answer) {
 }
 
 JournalContents read_journal(const std::filesystem::path& file) {
-  result::expect_regular_file(file, "the journal of a run", most_bytes);
+  expect_regular_file(file, "the journal of a run", most_bytes);
   std::ifstream stream(file, std::ios::binary);
   if (!stream)
     throw EnvironmentFailure("cannot read " + file.string() + ": is it the folder of a run?");
@@ -133,10 +133,10 @@ JournalContents read_journal(const std::filesystem::path& file) {
   std::string text;
   for (int number = 1; std::getline(stream, text); ++number) {
     if (stream.eof()) break;  // no line end: the write was cut off
-    const std::string place = result::quotable(file.string()) + ":" + std::to_string(number);
+    const std::string place = text::quotable(file.string()) + ":" + std::to_string(number);
     try {
-      Json line = result::parse_json(text, file.string(), "a line of a journal", {},
-                                     static_cast<std::size_t>(number));
+      Json line = parse_json(text, file.string(), "a line of a journal", {},
+                             static_cast<std::size_t>(number));
       if (!line.is_object()) throw std::runtime_error("not a JSON object");
       take(contents, std::move(line), place);
     } catch (const HeaderFault& fault) {
@@ -145,7 +145,7 @@ JournalContents read_journal(const std::filesystem::path& file) {
     } catch (const UsageFailure& failure) {
       throw EnvironmentFailure(std::string(failure.what()) + "; " + remedy(number));
     } catch (const Json::exception& error) {
-      refuse_line(file, number, result::json_complaint(error));
+      refuse_line(file, number, json_complaint(error));
     } catch (const std::exception& error) {
       refuse_line(file, number, error.what());
     }

@@ -41,8 +41,8 @@ class JournalGone : public EnvironmentFailure {
 /// What the worker says of a device: its ceilings, and its part of the machine card.
 struct ProbeAnswer {
   std::string device = "cpu";
-  result::Values ceilings;
-  result::Values machine;
+  Values ceilings;
+  Values machine;
 };
 /// Reads a probe line of the journal, or the worker's answer; throws SchemaError.
 void from_json(const Json& json, ProbeAnswer& answer);
@@ -52,9 +52,9 @@ void to_json(Json& json, const ProbeAnswer& answer);
 /// What a start of the run was, as far as a later one asks. What is not known is absent.
 struct JournalHeader {
   std::optional<int> schema;
-  result::Values suite;
+  Values suite;
   std::vector<Json> cells;
-  result::Values measure;
+  Values measure;
   std::optional<int> rounds;
   std::optional<std::vector<std::string>> plugins;
   std::optional<std::uint64_t> seed;

@@ -62,8 +62,8 @@ std::vector<std::string> differences_of_runs(const std::vector<Share>& shares) {
     for (std::size_t fact = 0; fact < first.size(); ++fact) {
       const auto& [name, value] = first[fact];
       if (other[fact].second == value) continue;
-      found.push_back(name + ": " + result::quotable(value) + " in " + shares.front().source +
-                      ", " + result::quotable(other[fact].second) + " in " + shares[i].source);
+      found.push_back(name + ": " + text::quotable(value) + " in " + shares.front().source + ", " +
+                      text::quotable(other[fact].second) + " in " + shares[i].source);
     }
   }
   return found;
@@ -77,7 +77,7 @@ std::string joined_by(const std::vector<std::string>& parts, const std::string& 
 
 /// Whether the run ended before the cell's first round.
 bool unmeasured(const CellRecord& cell) {
-  return cell.status == result::Status::skipped && cell.reason == result::not_reached;
+  return cell.status == result::Status::skipped && cell.reason == not_reached;
 }
 
 /// What was measured of a cell, without the words on how it came into its run.
@@ -116,10 +116,9 @@ class CellsById {
     if (unmeasured(known.cell)) {
       known = {cell, share};
     } else if (content_of(known.cell) != content_of(cell)) {
-      throw UsageFailure("the cell " + result::quotable(cell.id) + " (" +
-                         result::quotable(cell.label) + ") was measured twice, in " +
-                         shares_[known.share].source + " and in " + shares_[share].source +
-                         ": leave one of the runs out");
+      throw UsageFailure("the cell " + text::quotable(cell.id) + " (" + text::quotable(cell.label) +
+                         ") was measured twice, in " + shares_[known.share].source + " and in " +
+                         shares_[share].source + ": leave one of the runs out");
     }
   }
 
@@ -222,7 +221,7 @@ void expect_several(const std::vector<Share>& shares, bool lone) {
 
 Share read_share(const fs::path& path) {
   Share share;
-  share.source = result::quotable(path.string());
+  share.source = text::quotable(path.string());
   std::error_code ignored;
   const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
   const RunFolder run{folder};
@@ -285,7 +284,7 @@ Merged merge(std::vector<Share> shares, const MergeChoices& choices) {
     if (taken != nullptr && !unmeasured(taken->cell)) continue;
     merged.missing.push_back(suite::describe(cell));
     if (taken != nullptr) continue;
-    CellRecord record = result::planned_record(cell, {});
+    CellRecord record = planned_record(cell, {});
     record.reason = "none of the runs that were merged has this cell";
     merged.result.cells.push_back(std::move(record));
   }

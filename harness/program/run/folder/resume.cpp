@@ -29,7 +29,7 @@ std::string difference(const Identity& then, const Identity& now) {
 
 /// By the result's rule, since each round of a disturbed cell ended with ok.
 bool disturbed(const std::vector<result::RoundRecord>& rounds, double usual_calibration) {
-  return result::is_disturbed(result::combine({}, rounds, {}, usual_calibration));
+  return result::is_disturbed(combine({}, rounds, {}, usual_calibration));
 }
 
 std::string retried(const std::vector<result::RoundRecord>& rounds,
@@ -64,7 +64,7 @@ Resumed resumed_records(const JournalContents& journal, const std::vector<std::s
                         const Identity& identity, const std::set<std::string>& retry) {
   Resumed resumed;
   resumed.skipped = journal.skipped;
-  const double usual = result::usual_calibration(journal.rounds);
+  const double usual = usual_calibration(journal.rounds);
   for (const std::string& id : ids) {
     if (const auto fault = journal.faults.find(id); fault != journal.faults.end()) {
       resumed.repeated[id] = fault->second;

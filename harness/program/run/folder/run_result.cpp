@@ -18,7 +18,7 @@ result::RunInfo run_part(const RunFacts& facts) {
   result::RunInfo run;
   run.command = facts.command;
   run.started_at = facts.started_at;
-  run.finished_at = result::now_text();
+  run.finished_at = text::now_text();
   run.wall_seconds = std::difftime(std::time(nullptr), moment_of(facts.started_at));
   run.seed = facts.seed;
   run.threads = facts.threads;
@@ -44,7 +44,7 @@ result::MachineCard with_worker_part(const result::MachineCard& card,
   std::optional<result::Blas> blas = card.blas;
   for (const auto& [device, probe] : probes) {
     whole.update(probe.machine);
-    const Json* const theirs = result::find_value(probe.machine, "blas");
+    const Json* const theirs = find_value(probe.machine, "blas");
     if (theirs == nullptr) continue;
     blas = result::blas_as_loaded(blas.value_or(result::Blas{}), *theirs);
   }
@@ -81,8 +81,8 @@ std::string waiting_of(const std::vector<result::CellRecord>& cells) {
 }
 
 result::CellRecord cell_part(const RunFacts& facts, const Planned& planned,
-                             std::vector<result::RoundRecord> rounds,
-                             const result::Values& ceilings, double usual_calibration) {
+                             std::vector<result::RoundRecord> rounds, const Values& ceilings,
+                             double usual_calibration) {
   if (!planned.runs()) {
     result::RoundRecord told;
     told.status = planned.settled->status;
@@ -90,8 +90,8 @@ result::CellRecord cell_part(const RunFacts& facts, const Planned& planned,
     if (!planned.settled->detail.empty()) told.detail = planned.settled->detail;
     rounds = {told};
   }
-  result::CellRecord cell = result::combine(result::planned_record(planned.cell, planned.forecast),
-                                            rounds, ceilings, usual_calibration);
+  result::CellRecord cell =
+      combine(planned_record(planned.cell, planned.forecast), rounds, ceilings, usual_calibration);
   if (!facts.reproduce.empty()) cell.reproduce = facts.reproduce + " --only " + planned.id();
   for (const result::RoundRecord& round : rounds) {
     if (!round.reused_from.empty()) cell.reused_from = round.reused_from;
@@ -110,15 +110,15 @@ result::Result run_result(const RunFacts& facts, const std::vector<Planned>& pla
   result.suite = facts.suite;
   result.run = run_part(facts);
   result.machine = machine_part(facts, probes);
-  result.provenance = provenance(facts.binary);
-  if (const Json* const torch = result::find_value(result.machine.further, "torch")) {
+  result.provenance = process::provenance(facts.binary);
+  if (const Json* const torch = find_value(result.machine.further, "torch")) {
     result.provenance.further["torch"] = *torch;
   }
   if (result.machine.blas) result.provenance.further["blas"] = *result.machine.blas;
   for (const auto& [device, probe] : probes) {
     if (!probe.ceilings.empty()) result.ceilings[device] = probe.ceilings;
   }
-  const double usual = result::usual_calibration(records);
+  const double usual = usual_calibration(records);
   if (usual > 0) result.run.calibration_seconds = usual;
   for (const Planned& one : planned) {
     const auto found = records.find(one.id());

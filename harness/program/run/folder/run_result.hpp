@@ -24,7 +24,7 @@ struct RunFacts {
   int jobs = 1;
   int rounds = 0;
   std::vector<std::string> plugins;
-  Shard shard;
+  process::Shard shard;
   std::string binary;  ///< fingerprint
   result::SuiteInfo suite;
   result::MachineCard machine;  ///< without the worker's part

@@ -19,9 +19,9 @@ Resumed usable_records(const JournalContents& journal, const std::vector<Planned
   for (const Planned& one : planned) {
     const auto found = usable.records.find(one.id());
     if (found == usable.records.end()) continue;
-    const result::CellRecord cell = result::planned_record(one.cell, one.forecast);
+    const result::CellRecord cell = planned_record(one.cell, one.forecast);
     for (const result::RoundRecord& record : found->second) {
-      const std::string fault = result::joined_fault(cell, record);
+      const std::string fault = joined_fault(cell, record);
       if (fault.empty()) continue;
       usable.repeated[one.id()] = "its record is not of the form of one: " + fault;
       usable.records.erase(found);

@@ -5,43 +5,43 @@
 #include "core/statistics.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
 
-namespace attnbench::result {
+namespace attnbench::run {
 namespace {
 
 /// Those rounds that count; all of them where too few do.
-std::vector<TimingRound> counted_of(const std::vector<TimingRound>& all) {
-  std::vector<TimingRound> counted;
+std::vector<result::TimingRound> counted_of(const std::vector<result::TimingRound>& all) {
+  std::vector<result::TimingRound> counted;
   std::copy_if(all.begin(), all.end(), std::back_inserter(counted),
-               [](const TimingRound& round) { return !round.disturbed; });
+               [](const result::TimingRound& round) { return !round.disturbed; });
   return enough_rounds(counted.size(), all.size()) ? counted : all;
 }
 
 /// A round on a machine that ran slower than the cell's median round is scaled down by as much.
 /// Nothing where the calibration of any round is not known.
-void add_calibrated(Timing& timing, const std::vector<TimingRound>& rounds) {
+void add_calibrated(result::Timing& timing, const std::vector<result::TimingRound>& rounds) {
   std::vector<double> calibrations;
-  for (const TimingRound& round : rounds) {
+  for (const result::TimingRound& round : rounds) {
     if (round.calibration_seconds.value_or(0) <= 0) return;
     calibrations.push_back(*round.calibration_seconds);
   }
-  const double usual = measure::median(calibrations);
+  const double usual = attnbench::median(calibrations);
   std::vector<double> scaled;
-  for (const TimingRound& round : rounds) {
+  for (const result::TimingRound& round : rounds) {
     scaled.push_back(round.median_seconds * usual / *round.calibration_seconds);
   }
-  const measure::Spread spread = measure::spread_of(scaled);
+  const Spread spread = spread_of(scaled);
   timing.calibrated_median_seconds = spread.median;
   if (scaled.size() < 2) return;
   timing.calibrated_low_seconds = spread.low;
   timing.calibrated_high_seconds = spread.high;
 }
 
-Timing timing_of(std::vector<TimingRound> all) {
-  const std::vector<TimingRound> rounds = counted_of(all);
+result::Timing timing_of(std::vector<result::TimingRound> all) {
+  const std::vector<result::TimingRound> rounds = counted_of(all);
   std::vector<double> medians;
-  for (const TimingRound& round : rounds) medians.push_back(round.median_seconds);
-  const measure::Spread spread = measure::spread_of(medians);
-  Timing timing;
+  for (const result::TimingRound& round : rounds) medians.push_back(round.median_seconds);
+  const Spread spread = spread_of(medians);
+  result::Timing timing;
   timing.median_seconds = spread.median;
   timing.low_seconds = spread.low;
   timing.high_seconds = spread.high;
@@ -53,7 +53,7 @@ Timing timing_of(std::vector<TimingRound> all) {
   }
   add_calibrated(timing, rounds);
   timing.minimum_seconds = medians.front();
-  for (const TimingRound& round : rounds) {
+  for (const result::TimingRound& round : rounds) {
     for (const double sample : round.samples_seconds) {
       timing.minimum_seconds = std::min(*timing.minimum_seconds, sample);
     }
@@ -64,7 +64,7 @@ Timing timing_of(std::vector<TimingRound> all) {
 }
 
 /// Rates are made of a round's times, and as good as those.
-bool any_disturbed(const Measured& measured, double usual_calibration) {
+bool any_disturbed(const result::Measured& measured, double usual_calibration) {
   return std::any_of(measured.timing.begin(), measured.timing.end(), [&](const auto& one) {
     return !disturbed_by(one.second, usual_calibration).empty();
   });
@@ -72,13 +72,13 @@ bool any_disturbed(const Measured& measured, double usual_calibration) {
 
 }  // namespace
 
-std::map<std::string, Timing> timing_over(const std::vector<RoundRecord>& rounds,
-                                          double usual_calibration) {
-  std::map<std::string, std::vector<TimingRound>> found;
-  for (const RoundRecord& record : rounds) {
+std::map<std::string, result::Timing> timing_over(const std::vector<result::RoundRecord>& rounds,
+                                                  double usual_calibration) {
+  std::map<std::string, std::vector<result::TimingRound>> found;
+  for (const result::RoundRecord& record : rounds) {
     if (!record.ok()) continue;
     for (const auto& [what, timing] : record.measured.timing) {
-      TimingRound round = timing;
+      result::TimingRound round = timing;
       round.round = record.round;
       if (!round.calibration_seconds) {
         round.calibration_seconds = record.measured.calibration_seconds;
@@ -90,16 +90,16 @@ std::map<std::string, Timing> timing_over(const std::vector<RoundRecord>& rounds
       found[what].push_back(std::move(round));
     }
   }
-  std::map<std::string, Timing> timings;
+  std::map<std::string, result::Timing> timings;
   for (auto& [what, all] : found) timings[what] = timing_of(std::move(all));
   return timings;
 }
 
-Values metrics_over(const std::vector<RoundRecord>& rounds, double usual_calibration) {
+Values metrics_over(const std::vector<result::RoundRecord>& rounds, double usual_calibration) {
   Values metrics;
   std::map<std::string, std::vector<double>> numbers;
   std::map<std::string, std::vector<double>> undisturbed;
-  for (const RoundRecord& record : rounds) {
+  for (const result::RoundRecord& record : rounds) {
     if (!record.ok()) continue;
     const bool disturbed = any_disturbed(record.measured, usual_calibration);
     for (const auto& [name, value] : record.measured.metrics) {
@@ -111,9 +111,9 @@ Values metrics_over(const std::vector<RoundRecord>& rounds, double usual_calibra
   }
   for (const auto& [name, values] : numbers) {
     const auto counted = undisturbed.find(name);
-    metrics[name] = measure::median(counted == undisturbed.end() ? values : counted->second);
+    metrics[name] = attnbench::median(counted == undisturbed.end() ? values : counted->second);
   }
   return metrics;
 }
 
-}  // namespace attnbench::result
+}  // namespace attnbench::run

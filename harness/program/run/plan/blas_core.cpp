@@ -82,9 +82,9 @@ std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) 
 /// Named by what the trials depend on besides the library's file.
 fs::path trials_file(bool keep) {
   std::string key = "blas 1\n" + cpuinfo("model name") + "\n" + cpuinfo("flags") + "\n" +
-                    binary_fingerprint(Build()) + "\n" + (keep ? "kept" : "");
+                    process::binary_fingerprint(process::Build()) + "\n" + (keep ? "kept" : "");
   for (const char* name : {"LD_LIBRARY_PATH", "LD_PRELOAD"}) key += "\n" + variable(name);
-  return cache_file("blas-" + result::hash_text(key) + ".json");
+  return process::cache_file("blas-" + hash_text(key) + ".json");
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
 }
 
 std::optional<BlasTrials> remembered_trials(const fs::path& file) {
-  const std::optional<Json> known = recalled(file);
+  const std::optional<Json> known = process::recalled(file);
   if (!known) return std::nullopt;
   try {
     auto trials = known->get<BlasTrials>();
@@ -201,7 +201,7 @@ std::optional<BlasTrials> remembered_trials(const fs::path& file) {
 
 void remember_trials(const fs::path& file, BlasTrials trials) {
   trials.appearance = file_appearance(trials.own.library);
-  remember(file, trials);
+  process::remember(file, trials);
 }
 
 BlasChoice blas_choice(bool keep, BlasTrying trying,
@@ -229,8 +229,8 @@ BlasChoice blas_choice(bool keep, BlasTrying trying,
   const BlasChoice choice = choose(*trials, types);
   if (say && told && choice.chosen_by == "attnbench") {
     say("Its own choice, " + trials->own.core_type + ", does " +
-        result::human_count(trials->own.flops_per_second) + "FLOP/s on one thread, " +
-        choice.core_type + " " + result::human_count(choice.tried.at(choice.core_type)) +
+        text::human_count(trials->own.flops_per_second) + "FLOP/s on one thread, " +
+        choice.core_type + " " + text::human_count(choice.tried.at(choice.core_type)) +
         "FLOP/s: that is used.");
   }
   return choice;

@@ -57,9 +57,9 @@ bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 
 }  // namespace
 
-void Pace::learn_rates(const result::Values& ceilings) {
-  const auto flops = result::number_of(ceilings, "gemm_float32_flops_per_second");
-  const auto bytes = result::number_of(ceilings, "bandwidth_dram_bytes_per_second");
+void Pace::learn_rates(const Values& ceilings) {
+  const auto flops = number_of(ceilings, "gemm_float32_flops_per_second");
+  const auto bytes = number_of(ceilings, "bandwidth_dram_bytes_per_second");
   if (!flops || !bytes || !is_positive(*flops) || !is_positive(*bytes)) return;
   machine_ = {*flops, *bytes};
   own_rates_ = true;
@@ -115,7 +115,7 @@ void from_json(const Json& json, Pace& pace) {
 
 std::string human_duration(double seconds) {
   constexpr double minute = 60, hour = 3600;
-  if (seconds < 10) return result::human_seconds(seconds);
+  if (seconds < 10) return text::human_seconds(seconds);
   std::array<char, 32> text{};
   if (seconds < 2 * minute) {
     std::snprintf(text.data(), text.size(), "%.0f s", seconds);
@@ -130,18 +130,20 @@ std::string human_duration(double seconds) {
 }
 
 std::filesystem::path pace_file(const std::string& cpu_model) {
-  return cache_file("pace-" + result::hash_text(cpu_model) + ".json");
+  return process::cache_file("pace-" + hash_text(cpu_model) + ".json");
 }
 
 Pace remembered_pace(const std::filesystem::path& file) {
   try {
-    if (const auto known = recalled(file)) return known->get<Pace>();
+    if (const auto known = process::recalled(file)) return known->get<Pace>();
   } catch (const std::exception&) {
     // A damaged cache is as good as none.
   }
   return {};
 }
 
-void remember_pace(const std::filesystem::path& file, const Pace& pace) { remember(file, pace); }
+void remember_pace(const std::filesystem::path& file, const Pace& pace) {
+  process::remember(file, pace);
+}
 
 }  // namespace attnbench::run

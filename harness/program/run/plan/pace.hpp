@@ -26,7 +26,7 @@ struct Spent {
 class Pace {
  public:
   /// Takes the rates of GEMM and memory, where `ceilings` (those of the CPU) has them.
-  void learn_rates(const result::Values& ceilings);
+  void learn_rates(const Values& ceilings);
   /// A cell whose `rounds` rounds took `wall_seconds` together.
   void learn(const Cell& cell, const Forecast& forecast, const Json& measure, int rounds,
              double wall_seconds);

@@ -17,7 +17,6 @@ namespace attnbench::run {
 namespace {
 
 namespace fs = std::filesystem;
-using suite::Catalogue;
 
 constexpr double answer_limit_seconds = 600;
 constexpr std::size_t most_told = 20;
@@ -25,21 +24,21 @@ constexpr std::size_t most_told = 20;
 /// A plugin that crashed today may load tomorrow: only a whole catalogue is cached.
 bool all_plugins_ok(const Catalogue& catalogue) {
   return std::all_of(catalogue.plugins.begin(), catalogue.plugins.end(),
-                     [](const suite::PluginSpec& plugin) { return plugin.status == "ok"; });
+                     [](const PluginSpec& plugin) { return plugin.status == "ok"; });
 }
 
-WorkerOptions options_with(const Build& build) {
+WorkerOptions options_with(const process::Build& build) {
   WorkerOptions options;
   options.plugins = build.plugins;
   options.program = build.worker;
   return options;
 }
 
-std::string key_of(const Build& build) {
+std::string key_of(const process::Build& build) {
   std::string key =
-      "protocol " + std::to_string(protocol::version) + " " + binary_fingerprint(build);
+      "protocol " + std::to_string(protocol::version) + " " + process::binary_fingerprint(build);
   for (const std::string& plugin : build.plugins) key += "\n" + plugin;
-  return result::hash_text(key);
+  return hash_text(key);
 }
 
 /// The cards that cells name, since workspaces depend on them; null for one that is not there.
@@ -52,7 +51,7 @@ Json cards_of(const std::vector<Cell>& cells) {
 }
 
 std::optional<std::vector<Forecast>> recalled_forecasts(const fs::path& file, std::size_t count) {
-  const auto known = recalled(file);
+  const auto known = process::recalled(file);
   if (!known || !known->is_array() || known->size() != count) return std::nullopt;
   try {
     auto forecasts = known->get<std::vector<Forecast>>();
@@ -63,7 +62,7 @@ std::optional<std::vector<Forecast>> recalled_forecasts(const fs::path& file, st
   return std::nullopt;
 }
 
-std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells, const Build& build) {
+std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells, const process::Build& build) {
   WorkerClient worker(options_with(build));
   const Json answer = worker.request(protocol::Plan{cells}, {}, answer_limit_seconds);
   std::vector<Forecast> forecasts;
@@ -111,9 +110,8 @@ std::optional<Settled> settled(const Forecast& forecast, std::int64_t limit) {
   const double predicted = forecast.peak_bytes.value_or(0);
   if (limit > 0 && predicted > static_cast<double>(limit)) {
     return Settled{result::Status::skipped,
-                   "predicted " + result::human_bytes(predicted) + " is over the limit of " +
-                       result::human_bytes(static_cast<double>(limit)) +
-                       "; --memory-limit raises it",
+                   "predicted " + text::human_bytes(predicted) + " is over the limit of " +
+                       text::human_bytes(static_cast<double>(limit)) + "; --memory-limit raises it",
                    ""};
   }
   return std::nullopt;
@@ -136,9 +134,9 @@ void refuse_senseless(const std::vector<Planned>& planned) {
 
 }  // namespace
 
-Catalogue load_catalogue(const Build& build) {
-  const fs::path file = cache_file("catalogue-" + key_of(build) + ".json");
-  if (const auto known = recalled(file)) {
+Catalogue load_catalogue(const process::Build& build) {
+  const fs::path file = process::cache_file("catalogue-" + key_of(build) + ".json");
+  if (const auto known = process::recalled(file)) {
     try {
       return known->get<Catalogue>();
     } catch (const UsageError&) {
@@ -151,7 +149,7 @@ Catalogue load_catalogue(const Build& build) {
     Catalogue catalogue = answer.get<Catalogue>();
     // Under the key as it is now: the worker may have learned of files that Python depends on.
     if (all_plugins_ok(catalogue)) {
-      remember(cache_file("catalogue-" + key_of(build) + ".json"), answer);
+      process::remember(process::cache_file("catalogue-" + key_of(build) + ".json"), answer);
     }
     return catalogue;
   } catch (const UsageError& error) {
@@ -164,13 +162,13 @@ bool is_whole(const std::vector<Forecast>& forecasts) {
                       [](const Forecast& one) { return one.status.has_value(); });
 }
 
-std::vector<Forecast> forecast(const std::vector<Cell>& cells, const Build& build) {
-  const std::string key = result::hash_text(key_of(build) + Json(cells).dump() +
-                                            cards_of(cells).dump() + prepared_data());
-  const fs::path file = cache_file("forecast-" + key + ".json");
+std::vector<Forecast> forecast(const std::vector<Cell>& cells, const process::Build& build) {
+  const std::string key =
+      hash_text(key_of(build) + Json(cells).dump() + cards_of(cells).dump() + prepared_data());
+  const fs::path file = process::cache_file("forecast-" + key + ".json");
   if (auto known = recalled_forecasts(file, cells.size())) return std::move(*known);
   std::vector<Forecast> forecasts = asked_of_worker(cells, build);
-  if (is_whole(forecasts)) remember(file, forecasts);
+  if (is_whole(forecasts)) process::remember(file, forecasts);
   return forecasts;
 }
 

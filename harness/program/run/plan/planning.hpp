@@ -21,11 +21,11 @@ namespace attnbench::run {
 using Json = nlohmann::json;
 
 /// From the cache, or from a worker started for it. Throws EnvironmentFailure if there is none.
-suite::Catalogue load_catalogue(const Build& build);
+Catalogue load_catalogue(const process::Build& build);
 
 /// The worker's forecast of each cell, in order, cached like the catalogue. Throws
 /// EnvironmentFailure where the worker does not answer as it should.
-std::vector<Forecast> forecast(const std::vector<Cell>& cells, const Build& build);
+std::vector<Forecast> forecast(const std::vector<Cell>& cells, const process::Build& build);
 /// Whether none of the forecasts failed. Only such a list is cached: the failed one may succeed the
 /// next time.
 bool is_whole(const std::vector<Forecast>& forecasts);

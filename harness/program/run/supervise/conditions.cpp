@@ -43,9 +43,9 @@ std::optional<BlasChoice> earlier_choice(const RunSettings& settings, const Iden
 Conditions::Conditions(const RunSettings& settings)
     : card_(measure::machine_card()), limited_by_user_(settings.memory_limit_bytes.has_value()) {
   memory_bytes_ = settings.memory_limit_bytes.value_or(static_cast<std::int64_t>(
-      default_memory_share * static_cast<double>(available_memory_bytes())));
-  identity_.binary = settings.builds.empty() ? binary_fingerprint(settings.plugins)
-                                             : joint_fingerprint(settings.builds);
+      default_memory_share * static_cast<double>(process::available_memory_bytes())));
+  identity_.binary = settings.builds.empty() ? process::binary_fingerprint(settings.plugins)
+                                             : process::joint_fingerprint(settings.builds);
   identity_.machine = card_.host + ", " + card_.cpu_model;
   identity_.threads = settings.threads;
   identity_.seed = settings.seed;
@@ -88,7 +88,8 @@ void Conditions::choose_blas(const RunSettings& settings, const std::vector<Plan
 void Conditions::await_quiet(const RunSettings& settings, const QuietSurroundings& surroundings) {
   const Quiet quiet = wait_for_quiet(
       surroundings, measure::neighbours_from(card_.load ? Json(*card_.load) : Json::object()),
-      settings.threads, usable_cores(), longest_wait(settings.wait_seconds, on_terminal()));
+      settings.threads, process::usable_cores(),
+      longest_wait(settings.wait_seconds, on_terminal()));
   if (quiet.waited_seconds > 0) measure::note_neighbours(card_, quiet.neighbours);
   waited_for_quiet_seconds_ = quiet.waited_seconds;
 }
@@ -96,7 +97,8 @@ void Conditions::await_quiet(const RunSettings& settings, const QuietSurrounding
 Waiting waiting_for(const Planned& planned, int threads) {
   if (planned.is_timed() || !planned.cell.on_cpu() || threads == 1) return Waiting::active;
   const measure::Neighbours others = measure::neighbours(look_seconds);
-  return measure::crowded(others, threads, usable_cores()) ? Waiting::passive : Waiting::active;
+  return measure::crowded(others, threads, process::usable_cores()) ? Waiting::passive
+                                                                    : Waiting::active;
 }
 
 }  // namespace attnbench::run

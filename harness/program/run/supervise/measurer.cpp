@@ -27,7 +27,7 @@ constexpr auto signal_patience = std::chrono::milliseconds(300);
 /// appended to the journal is read back by every later start.
 result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, int round) {
   result::RoundRecord record;
-  std::string fault = result::round_fault(answer);
+  std::string fault = schema::round_fault(answer);
   try {
     if (fault.empty()) record = answer.get<result::RoundRecord>();
   } catch (const SchemaError& error) {
@@ -36,13 +36,13 @@ result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, i
   if (fault.empty() && record.cell != planned.id()) fault = "cell: another one";
   if (fault.empty() && record.round != round) fault = "round: another one";
   if (fault.empty()) {
-    fault = result::joined_fault(result::planned_record(planned.cell, planned.forecast), record);
+    fault = joined_fault(planned_record(planned.cell, planned.forecast), record);
   }
   if (fault.empty()) return record;
   record = {};
   record.cell = planned.id();
   record.round = round;
-  record.started_at = result::now_text();
+  record.started_at = text::now_text();
   record.reason = "its record is not of the form of one: " + fault;
   return record;
 }
@@ -51,7 +51,7 @@ result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, i
 /// cell, but the run's own end, whose signal may come to us a moment later.
 bool was_ended_with_us(const result::RoundRecord& record, const std::function<int()>& interrupts) {
   const bool terminated = record.status == result::Status::crashed &&
-                          record.reason.find(signal_text(SIGTERM)) != std::string::npos;
+                          record.reason.find(process::signal_text(SIGTERM)) != std::string::npos;
   if (!terminated) return false;
   const auto begin = Clock::now();
   while (interrupts() == 0 && Clock::now() - begin < signal_patience) {
@@ -110,7 +110,7 @@ Json Measurer::answer_or_failure(const protocol::Run& request) {
   result::RoundRecord record;
   record.cell = request.cell.id;
   record.round = request.round;
-  record.started_at = result::now_text();
+  record.started_at = text::now_text();
   try {
     return client_->request(request, hooks_.on_event, request.limits.seconds + grace_seconds);
   } catch (const WorkerDied& error) {
@@ -134,7 +134,7 @@ Measurer::Probed Measurer::probe(const protocol::Probe& request) {
     const Json answer =
         client_->request(request, hooks_.on_event, request.limits.seconds + grace_seconds);
     if (was_cancelled(answer)) throw Cancelled{};
-    const std::string fault = result::answer_fault("probe", answer);
+    const std::string fault = schema::answer_fault("probe", answer);
     if (!fault.empty()) throw std::runtime_error("the answer is not of its form: " + fault);
     probed.answer = answer.get<ProbeAnswer>();
   } catch (const std::runtime_error& error) {

@@ -37,7 +37,7 @@ std::string host_of(const std::string& text) {
            std::string_view(".-_:%").find(letter) != std::string_view::npos;
   };
   if (text.empty() || text.size() > 253 || !std::all_of(text.begin(), text.end(), fits)) {
-    const std::string shown = nlohmann::json(result::shorten(text, 60))
+    const std::string shown = nlohmann::json(text::shorten(text, 60))
                                   .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
     throw UsageFailure("MASTER_ADDR=" + shown +
                        " in the environment: expected the name or the address of the machine "
@@ -144,7 +144,7 @@ ProcessRank process_rank_from_environment() {
 }
 
 int threads_for(const ProcessRank& process) {
-  const int cores = usable_cores();
+  const int cores = process::usable_cores();
   if (cores < sysconf(_SC_NPROCESSORS_ONLN)) return cores;
   return std::max(1, cores / process.on_this_machine);
 }

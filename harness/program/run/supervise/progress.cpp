@@ -41,7 +41,7 @@ std::string clock_text(double seconds) {
 /// per byte (validation 2.30) after 2000 steps, still falling".
 std::string training_text(const result::Measured& measured) {
   const auto share = [&](const char* name) {
-    return result::number_of(measured.metrics, name).value_or(0);
+    return attnbench::number_of(measured.metrics, name).value_or(0);
   };
   std::array<char, 120> text{};
   if (measured.training->judged_by == "loss") {
@@ -63,7 +63,7 @@ std::string training_text(const result::Measured& measured) {
 bool is_disturbed(const result::Measured& measured) {
   const bool timed =
       std::any_of(measured.timing.begin(), measured.timing.end(),
-                  [](const auto& one) { return !result::disturbed_by(one.second, 0).empty(); });
+                  [](const auto& one) { return !disturbed_by(one.second, 0).empty(); });
   return timed || (measured.crossover && result::is_disturbed(*measured.crossover));
 }
 
@@ -78,7 +78,7 @@ std::string finding(const result::RoundRecord& record) {
   if (measured.training) return training_text(measured);
   std::string text;
   for (const auto& [what, one] : measured.timing) {
-    text += (text.empty() ? "" : ", ") + what + " " + result::human_seconds(one.median_seconds);
+    text += (text.empty() ? "" : ", ") + what + " " + text::human_seconds(one.median_seconds);
   }
   return text.empty() ? "ok" : text;
 }
@@ -117,7 +117,7 @@ std::string rate_text(double seconds_each) {
 }
 
 std::string in_red(const std::string& text, std::FILE* stream) {
-  return result::shows_colour(stream) ? result::coloured(text, result::Colour::red) : text;
+  return text::shows_colour(stream) ? text::coloured(text, text::Colour::red) : text;
 }
 
 Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream,
@@ -203,8 +203,7 @@ void Progress::note(const std::string& sentence, bool red) {
   if (style_ == ProgressStyle::json) {
     print({{"type", "note"}, {"text", sentence}});
   } else {
-    const std::string text =
-        result::printable(result::bounded_message(sentence), result::Breaks::kept);
+    const std::string text = text::printable(text::bounded_message(sentence), text::Breaks::kept);
     std::fprintf(stream_, "%s\n", (red ? in_red(text, stream_) : text).c_str());
   }
   std::fflush(stream_);
@@ -222,7 +221,7 @@ void Progress::break_silence(const std::string& extra) {
 
 void Progress::show(const std::string& line) {
   if (!terminal_) return break_silence(line);
-  std::fprintf(stream_, "\r\x1b[K%s", result::shorten(line, columns_of(stream_) - 1).c_str());
+  std::fprintf(stream_, "\r\x1b[K%s", text::shorten(line, columns_of(stream_) - 1).c_str());
   std::fflush(stream_);
   drawn_ = true;
 }
@@ -254,7 +253,7 @@ void Progress::draw(const std::string& extra) {
   const auto found = begun_.find(cell_);
   if (found != begun_.end()) line += "  " + found->second.what;
   if (!extra.empty()) line += "  " + extra;
-  line = result::shorten(result::printable(line), columns_of(stream_) - 1);
+  line = text::shorten(text::printable(line), columns_of(stream_) - 1);
   std::fprintf(stream_, "\r\x1b[K%s", line.c_str());
   std::fflush(stream_);
   drawn_ = true;

@@ -26,7 +26,7 @@ struct RunSettings {
   std::vector<std::string> plugins;
   /// Two builds that measure in turns, instead of this program's worker with `plugins`; the ids of
   /// the second one's cells.
-  std::vector<Build> builds;
+  std::vector<process::Build> builds;
   std::set<std::string> cells_of_second;
   std::string command;           ///< as typed
   std::string reproduce;         ///< the same without what chooses cells or folders
@@ -34,7 +34,7 @@ struct RunSettings {
   std::filesystem::path resume;  ///< the folder of a run to resume; empty = a new run
   std::filesystem::path reuse;   ///< the folder of a run to copy unchanged cells from
   std::set<std::string> retry;   ///< cells with these statuses are measured again
-  Shard shard;
+  process::Shard shard;
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0 = one for each core we may use
   int jobs = 1;     ///< trainings at a time, which share the threads

@@ -72,9 +72,10 @@ void learn_pace(const std::filesystem::path& file, const RunStore& store,
 
 Supervisor::Supervisor(RunSettings settings)
     : settings_(with_threads(std::move(settings))),
-      started_at_(result::now_text()),
+      started_at_(text::now_text()),
       conditions_(settings_),
-      builds_(settings_.builds.empty() ? std::vector<Build>{settings_.plugins} : settings_.builds) {
+      builds_(settings_.builds.empty() ? std::vector<process::Build>{settings_.plugins}
+                                       : settings_.builds) {
   rounds_ = settings_.rounds.value_or(settings_.suite.rounds(default_rounds));
   cell_seconds_ = settings_.cell_timeout_seconds.value_or(
       settings_.suite.cell_timeout_seconds(default_cell_seconds));
@@ -169,7 +170,7 @@ void Supervisor::open_store() {
   const RunFolder folder =
       resumed ? find_run_folder(settings_.resume) : make_run_folder(name, settings_.out);
   // Before the first line is written: a full disk must be an error of the write.
-  interrupts_ = std::make_unique<Interrupts>();
+  interrupts_ = std::make_unique<process::Interrupts>();
   store_.emplace(folder, settings_.keep_checkpoints);
   use_earlier_records();
   for (const auto& [id, records] : store_->records()) {
@@ -183,7 +184,8 @@ void Supervisor::open_store() {
     progress_->say(suite::describe(planned.cell) + "  " +
                    result::to_string(planned.settled->status) + ": " + planned.settled->reason);
   }
-  for (const Build& build : builds_) measurers_.emplace_back(worker_options(build), hooks(nullptr));
+  for (const process::Build& build : builds_)
+    measurers_.emplace_back(worker_options(build), hooks(nullptr));
 }
 
 /// Writes the header, and uses what this run's folder and the run of --reuse have.

@@ -44,7 +44,7 @@ class Supervisor {
   std::vector<Forecast> forecasts_of(const std::vector<Cell>& cells) const;
   void probe(const std::string& device);
   protocol::Run request_for(const Step& step) const;
-  WorkerOptions worker_options(const Build& build) const;
+  WorkerOptions worker_options(const process::Build& build) const;
   MeasurerHooks hooks(const Lanes* lanes);
   bool interrupted() const { return interrupts_->count() > 0; }
   /// Of one round of each cell that has any, as RunSettings::go_on takes them.
@@ -58,11 +58,11 @@ class Supervisor {
   std::string started_at_;
   Conditions conditions_;
   std::optional<Schedule> schedule_;
-  std::unique_ptr<Interrupts> interrupts_;
+  std::unique_ptr<process::Interrupts> interrupts_;
   std::optional<RunStore> store_;
-  std::vector<Build> builds_;       ///< one or, of two sides, two
-  std::deque<Measurer> measurers_;  ///< of the cells that run alone, for each build
-  int round_ = -1;                  ///< that is being measured
+  std::vector<process::Build> builds_;  ///< one or, of two sides, two
+  std::deque<Measurer> measurers_;      ///< of the cells that run alone, for each build
+  int round_ = -1;                      ///< that is being measured
   std::mutex mutex_;  ///< of schedule, store and progress, where trainings run side by side
   std::unique_ptr<Progress> progress_;
   bool told_of_interrupt_ = false;

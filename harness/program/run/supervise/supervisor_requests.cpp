@@ -24,7 +24,7 @@ protocol::Run Supervisor::request_for(const Step& step) const {
   return request;
 }
 
-WorkerOptions Supervisor::worker_options(const Build& build) const {
+WorkerOptions Supervisor::worker_options(const process::Build& build) const {
   WorkerOptions options;
   options.plugins = build.plugins;
   options.program = build.worker;

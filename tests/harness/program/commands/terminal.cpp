@@ -53,7 +53,7 @@ TEST_CASE("columns: no line is wider than the terminal while words allow it", "[
     std::istringstream lines(printed(options, width));
     for (std::string line; std::getline(lines, line);) {
       INFO(width << ": " << line);
-      CHECK(attnbench::result::display_width(line) <= width);
+      CHECK(text::display_width(line) <= width);
     }
   }
 }

@@ -61,7 +61,7 @@ TEST_CASE("a comparison breaks between words alone, at any width", "[compare]") 
     std::istringstream lines(to_text(long_one, width, true));
     std::multiset<std::string> broken;
     for (std::string line; std::getline(lines, line);) {
-      CHECK(attnbench::result::display_width(line) <= std::max<std::size_t>(width, 76));
+      CHECK(text::display_width(line) <= std::max<std::size_t>(width, 76));
       std::istringstream parts(line);
       for (std::string word; parts >> word;) broken.insert(word);
     }

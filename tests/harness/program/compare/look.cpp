@@ -270,7 +270,7 @@ TEST_CASE("where time is short what seems to have changed goes on first", "[comp
   const auto add = [&run](const std::string& name, double ratio, double seconds,
                           std::size_t rounds) {
     Pair& pair = run.add(name, 24, rounds, seconds);
-    pair.base = compare::Spread{0.01, 0.01, 0.01};
+    pair.base = Spread{0.01, 0.01, 0.01};
     pair.ratio = ratio;
   };
   add("same", 1.001, 1, 12);   // 12 rounds of 3 s: 36 s

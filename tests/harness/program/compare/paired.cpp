@@ -124,7 +124,7 @@ TEST_CASE("no verdict comes from disturbed rounds alone, and no ratio", "[compar
   CHECK(pair.verdict == Verdict::unclear);
   CHECK(pair.reason == "8 of 8 rounds were preempted: repeat on a quiet machine");
   CHECK(pair.ratio == 0);
-  const result::Json json = compare::to_json(comparison)["pairs"][0];
+  const Json json = compare::to_json(comparison)["pairs"][0];
   CHECK_FALSE(json.contains("ratio"));
   CHECK(json["base"]["median_seconds"] == 8e-3);
   CHECK(json["rounds"] == 8);
@@ -226,7 +226,7 @@ TEST_CASE("a size that one side cannot do says so, and the others have their ver
                        Catch::Contains("kernel length=256 forward") && Catch::Contains("SLOW") &&
                        Catch::Contains("1 SLOW, 2 UNCLEAR") && Catch::Contains("(95.0 %)") &&
                        Catch::Contains("within 3.0 %") && !Catch::Contains("disjoint"));
-  const result::Json json = compare::to_json(comparison);
+  const Json json = compare::to_json(comparison);
   CHECK(json["turns"]["base"] == "latte/scan");
   CHECK(json["pairs"][0]["verdict"] == "SLOW");
   CHECK_FALSE(json["pairs"][1].contains("ratio"));
@@ -261,7 +261,7 @@ TEST_CASE("cells of one size stand side by side, in the order of the sizes", "[c
   CHECK(expanded.header["name"] == "ab-latte-scan-latte-fused");
   CHECK(expanded.measure["rounds"] == 12);
   std::vector<std::string> order;
-  for (const run::Cell& one : compare::in_turns(expanded.cells)) {
+  for (const attnbench::Cell& one : compare::in_turns(expanded.cells)) {
     order.push_back(plain_text(one.settings.at("length")) + " " + one.label);
   }
   CHECK(order == std::vector<std::string>{"256 latte/scan", "256 latte/fused",

@@ -8,8 +8,9 @@ using compare::MatchRule;
 
 namespace {
 
-run::Cell side_cell(const std::string& id, const std::string& label, int length, int chunk = 64) {
-  run::Cell cell;
+attnbench::Cell side_cell(const std::string& id, const std::string& label, int length,
+                          int chunk = 64) {
+  attnbench::Cell cell;
   cell.id = id;
   cell.label = label;
   cell.task = cell.task_label = "kernel";
@@ -31,7 +32,7 @@ TEST_CASE("cells of two builds are matched by task, label and axes", "[compare][
   CHECK(matched.matches[0].changed == "1-new");
   std::vector<std::string> ids;
   std::vector<std::string> labels;
-  for (const run::Cell& cell : matched.cells) {
+  for (const attnbench::Cell& cell : matched.cells) {
     ids.push_back(cell.id);
     labels.push_back(cell.label);
   }

@@ -7,8 +7,8 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
-using gate::Counts;
-using gate::Finding;
+using counts::Counts;
+using counts::Finding;
 
 namespace {
 
@@ -27,7 +27,7 @@ std::string refusal_of(const std::string& text) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "counts.json", text);
   try {
-    gate::read_counts(folder / "counts.json");
+    counts::read_counts(folder / "counts.json");
   } catch (const UsageFailure& failure) {
     return failure.what();
   }
@@ -37,16 +37,16 @@ std::string refusal_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("counts are written a line each, sorted, and read back", "[gate]") {
-  const std::string text = gate::counts_text(some_counts());
+  const std::string text = counts::counts_text(some_counts());
   CHECK_THAT(text, Catch::Contains("  \"a\": 1000000,\n  \"b\": 2000000\n"));
   CHECK(refusal_of(text).empty());
   const test::TemporaryFolder folder;
   test::write_file(folder / "counts.json", text);
-  CHECK(gate::counts_text(gate::read_counts(folder / "counts.json")) == text);
+  CHECK(counts::counts_text(counts::read_counts(folder / "counts.json")) == text);
 }
 
 TEST_CASE("a file of counts that is damaged is refused", "[gate]") {
-  const std::string text = gate::counts_text(some_counts());
+  const std::string text = counts::counts_text(some_counts());
   CHECK_FALSE(refusal_of(text.substr(0, text.size() / 2)).empty());
   std::string twice = text;
   twice.replace(twice.find("\"b\""), 3, "\"a\"");
@@ -56,7 +56,7 @@ TEST_CASE("a file of counts that is damaged is refused", "[gate]") {
   CHECK_THAT(refusal_of(other), Catch::Contains("/version: expected 1, found 2"));
   CHECK_FALSE(refusal_of("[]").empty());
   CHECK_FALSE(refusal_of("{}").empty());
-  CHECK_THROWS_AS(gate::read_counts("no/such/file"), UsageFailure);
+  CHECK_THROWS_AS(counts::read_counts("no/such/file"), UsageFailure);
 }
 
 TEST_CASE("what grows, comes or goes fails, what shrinks is told", "[gate]") {
@@ -64,35 +64,35 @@ TEST_CASE("what grows, comes or goes fails, what shrinks is told", "[gate]") {
       {"same", 1000000}, {"near", 1000000}, {"more", 1000000}, {"fewer", 1000000}, {"gone", 5}};
   const std::map<std::string, std::int64_t> now{
       {"same", 1000000}, {"near", 1000900}, {"more", 1080000}, {"fewer", 900000}, {"new", 7}};
-  const auto findings = gate::findings_of(stored, now, gate::instructions_repeat_within);
+  const auto findings = counts::findings_of(stored, now, counts::instructions_repeat_within);
   REQUIRE(findings.size() == 4);
   for (const Finding& finding : findings) CHECK(finding.fails() == (finding.name != "fewer"));
   const auto more = std::find_if(findings.begin(), findings.end(),
                                  [](const Finding& finding) { return finding.name == "more"; });
   REQUIRE(more != findings.end());
-  CHECK(gate::finding_text(*more, "instructions") ==
+  CHECK(counts::finding_text(*more, "instructions") ==
         "more: 1000000 to 1080000 instructions (+8.00 %)");
-  CHECK(gate::findings_of(stored, stored, 0).empty());
+  CHECK(counts::findings_of(stored, stored, 0).empty());
 }
 
 TEST_CASE("other compilers, flags and instruction sets do not compare", "[gate]") {
   const Counts stored = some_counts();
-  CHECK(gate::not_comparable(stored, stored).empty());
+  CHECK(counts::not_comparable(stored, stored).empty());
   Counts other = stored;
   other.compiler = "Clang 15";
-  CHECK_THAT(gate::not_comparable(stored, other),
+  CHECK_THAT(counts::not_comparable(stored, other),
              Catch::Contains("Clang 15 here, GNU 12 in the counts"));
   other = stored;
   other.flags = "-O3";
-  CHECK_THAT(gate::not_comparable(stored, other), Catch::Contains("flags"));
+  CHECK_THAT(counts::not_comparable(stored, other), Catch::Contains("flags"));
   other = stored;
   other.instruction_set = "baseline";
-  CHECK_THAT(gate::not_comparable(stored, other), Catch::Contains("instruction set"));
+  CHECK_THAT(counts::not_comparable(stored, other), Catch::Contains("instruction set"));
 }
 
 TEST_CASE("callgrind's line of what it collected is read", "[gate]") {
-  CHECK(gate::collected_from("==12== Events    : Ir\n==12== Collected : 8123456\n") == 8123456);
-  CHECK_THROWS_AS(gate::collected_from("==12== Collected : 0\n"), EnvironmentFailure);
-  CHECK_THROWS_AS(gate::collected_from("nothing"), EnvironmentFailure);
-  CHECK_THROWS_AS(gate::count_instructions("no/such/program"), EnvironmentFailure);
+  CHECK(counts::collected_from("==12== Events    : Ir\n==12== Collected : 8123456\n") == 8123456);
+  CHECK_THROWS_AS(counts::collected_from("==12== Collected : 0\n"), EnvironmentFailure);
+  CHECK_THROWS_AS(counts::collected_from("nothing"), EnvironmentFailure);
+  CHECK_THROWS_AS(counts::count_instructions("no/such/program"), EnvironmentFailure);
 }

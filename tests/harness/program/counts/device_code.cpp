@@ -9,9 +9,9 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
-using gate::DeviceKernel;
-using gate::DeviceKernels;
-using gate::Finding;
+using counts::DeviceKernel;
+using counts::DeviceKernels;
+using counts::Finding;
 
 namespace {
 
@@ -67,10 +67,10 @@ std::string changed(std::string text, const std::string& from, const std::string
   return text;
 }
 
-std::vector<std::string> failures_of(const gate::DeviceFindings& all) {
+std::vector<std::string> failures_of(const counts::DeviceFindings& all) {
   std::vector<std::string> names;
   for (const Finding& finding : all.findings) {
-    if (finding.fails()) names.push_back(gate::finding_text(finding, "of device code"));
+    if (finding.fails()) names.push_back(counts::finding_text(finding, "of device code"));
   }
   return names;
 }
@@ -78,7 +78,7 @@ std::vector<std::string> failures_of(const gate::DeviceFindings& all) {
 }  // namespace
 
 TEST_CASE("cuobjdump's registers, stack, shared memory and code are read", "[gate]") {
-  const DeviceKernels kernels = gate::device_kernels_from(usage, code);
+  const DeviceKernels kernels = counts::device_kernels_from(usage, code);
   REQUIRE(kernels.size() == 3);
   const DeviceKernel& second = kernels.at("_Z6secondILi32EEvPf (sm_80)");
   CHECK(second.registers == 10);
@@ -87,57 +87,58 @@ TEST_CASE("cuobjdump's registers, stack, shared memory and code are read", "[gat
   CHECK(kernels.at("_Z5firstPf (sm_90)").registers == 9);
   CHECK(kernels.at("_Z5firstPf (sm_80)").code != second.code);
   for (const auto& [name, kernel] : kernels) {
-    CHECK(gate::device_kernel_from(name, gate::device_text(kernel)) == kernel);
+    CHECK(counts::device_kernel_from(name, counts::device_text(kernel)) == kernel);
   }
 }
 
 TEST_CASE("what cuobjdump does not tell is no number", "[gate]") {
-  CHECK_THROWS_AS(gate::device_kernels_from("", code), EnvironmentFailure);
-  CHECK_THROWS_AS(gate::device_kernels_from(usage, ""), EnvironmentFailure);
-  CHECK_THROWS_AS(gate::device_kernels_from(usage, changed(code, "_Z6second", "_Z6other")),
+  CHECK_THROWS_AS(counts::device_kernels_from("", code), EnvironmentFailure);
+  CHECK_THROWS_AS(counts::device_kernels_from(usage, ""), EnvironmentFailure);
+  CHECK_THROWS_AS(counts::device_kernels_from(usage, changed(code, "_Z6second", "_Z6other")),
                   EnvironmentFailure);
-  CHECK_THROWS_AS(gate::device_kernels_from(changed(usage, "REG:10", "REG:x"), code),
+  CHECK_THROWS_AS(counts::device_kernels_from(changed(usage, "REG:10", "REG:x"), code),
                   EnvironmentFailure);
-  CHECK_THROWS_AS(gate::device_kernels_from(changed(usage, "SHARED:128", ""), code),
+  CHECK_THROWS_AS(counts::device_kernels_from(changed(usage, "SHARED:128", ""), code),
                   EnvironmentFailure);
   for (const char* odd :
        {"", "10 registers", "10 registers, 0 stack, -1 shared, code a",
         "10 registers, 0 stack, 0 shared, code a b", "10 stack, 0 x, 0 y, code a"}) {
     INFO(odd);
-    CHECK_THROWS_AS(gate::device_kernel_from("kernel", odd), UsageFailure);
+    CHECK_THROWS_AS(counts::device_kernel_from("kernel", odd), UsageFailure);
   }
 }
 
 TEST_CASE("device code that takes more, comes or goes fails, other code is counted", "[gate]") {
-  const DeviceKernels stored = gate::device_kernels_from(usage, code);
-  CHECK(gate::device_findings(stored, stored).findings.empty());
-  const auto more = gate::device_findings(
-      stored, gate::device_kernels_from(changed(usage, "REG:10", "REG:12"),
-                                        changed(code, "0x000fe40000000f00", "0x000fe40000000f01")));
+  const DeviceKernels stored = counts::device_kernels_from(usage, code);
+  CHECK(counts::device_findings(stored, stored).findings.empty());
+  const auto more = counts::device_findings(
+      stored,
+      counts::device_kernels_from(changed(usage, "REG:10", "REG:12"),
+                                  changed(code, "0x000fe40000000f00", "0x000fe40000000f01")));
   CHECK(failures_of(more) == std::vector<std::string>{"_Z6secondILi32EEvPf (sm_80) registers: 10 "
                                                       "to 12 of device code (+20.00 %)"});
   CHECK(more.changed == 1);
   CHECK(failures_of(
-            gate::device_findings(stored, gate::device_kernels_from(
-                                              changed(usage, "SHARED:128", "SHARED:256"), code)))
+            counts::device_findings(stored, counts::device_kernels_from(
+                                                changed(usage, "SHARED:128", "SHARED:256"), code)))
             .size() == 1);
-  const auto fewer = gate::device_findings(
-      stored, gate::device_kernels_from(changed(usage, "STACK:16", "STACK:0"), code));
+  const auto fewer = counts::device_findings(
+      stored, counts::device_kernels_from(changed(usage, "STACK:16", "STACK:0"), code));
   CHECK(fewer.findings.size() == 1);
   CHECK(failures_of(fewer).empty());
   DeviceKernels now = stored;
   now.erase("_Z6secondILi32EEvPf (sm_80)");
-  CHECK(failures_of(gate::device_findings(stored, now)).size() == 1);
-  CHECK(failures_of(gate::device_findings(now, stored)).size() == 1);
+  CHECK(failures_of(counts::device_findings(stored, now)).size() == 1);
+  CHECK(failures_of(counts::device_findings(now, stored)).size() == 1);
   // An architecture that this build lacks is no kernel that went.
   now = stored;
   now.erase("_Z5firstPf (sm_90)");
-  const auto without = gate::device_findings(stored, now);
+  const auto without = counts::device_findings(stored, now);
   CHECK(without.findings.empty());
   CHECK(without.not_built == std::vector<std::string>{"(sm_90)"});
 }
 
 TEST_CASE("a library that is not there is said, and no failure", "[gate]") {
-  CHECK_THAT(gate::device_code_of("no/such/library.a").why_not,
+  CHECK_THAT(counts::device_code_of("no/such/library.a").why_not,
              Catch::Contains("no CUDA kernels are built here"));
 }

@@ -37,7 +37,7 @@ class Suites {
   /// A result that holds for the suite as it is, unless another hash or profile is said.
   void keep(const std::string& suite, std::string hash = {}, const std::string& profile = "quick") {
     if (hash.empty()) {
-      hash = result::hash_text(test::read_file(folder_ / ("suites/" + suite + ".json")));
+      hash = hash_text(test::read_file(folder_ / ("suites/" + suite + ".json")));
     }
     test::write_file(folder_ / ("gallery/" + suite + ".json"),
                      R"({"attnbench": {"cells": [], "suite": {"name": ")" + suite +

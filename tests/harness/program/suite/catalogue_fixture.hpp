@@ -7,10 +7,10 @@
 
 namespace attnbench::test {
 
-inline suite::MechanismSpec mechanism_spec(const std::string& name, bool crosses,
-                                           std::vector<Option> options,
-                                           const std::vector<std::string>& implementations) {
-  suite::MechanismSpec made;
+inline MechanismSpec mechanism_spec(const std::string& name, bool crosses,
+                                    std::vector<Option> options,
+                                    const std::vector<std::string>& implementations) {
+  MechanismSpec made;
   made.name = name;
   made.patterns = {"bidirectional", "causal"};
   if (crosses) made.patterns.push_back("cross");
@@ -20,9 +20,9 @@ inline suite::MechanismSpec mechanism_spec(const std::string& name, bool crosses
   return made;
 }
 
-inline suite::TaskSpec task_spec(const std::string& name, std::vector<std::string> figures,
-                                 std::vector<Option> further) {
-  suite::TaskSpec made;
+inline TaskSpec task_spec(const std::string& name, std::vector<std::string> figures,
+                          std::vector<Option> further) {
+  TaskSpec made;
   made.name = name;
   made.axis = "length";
   made.figures = std::move(figures);
@@ -38,8 +38,8 @@ inline suite::TaskSpec task_spec(const std::string& name, std::vector<std::strin
   return made;
 }
 
-inline suite::Catalogue catalogue() {
-  suite::Catalogue made;
+inline Catalogue catalogue() {
+  Catalogue made;
   made.mechanisms = {
       mechanism_spec("softmax", true,
                      {Option::number("scale", 0, ""), Option::integer("query_chunk", 1024, "", 1),

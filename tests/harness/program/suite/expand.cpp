@@ -28,7 +28,7 @@ Choices with_set(const std::string& flag) {
 std::vector<std::string> values_of(const Expanded& suite, const std::string& part,
                                    const std::string& name) {
   std::vector<std::string> values;
-  for (const attnbench::run::Cell& one : suite.cells) {
+  for (const attnbench::Cell& one : suite.cells) {
     const Json cell = one;
     values.push_back(cell[part].contains(name) ? cell[part][name].dump() : "-");
   }
@@ -51,7 +51,7 @@ Expanded expanded_of(const std::string& members, const Choices& choices = {}) {
 
 }  // namespace
 TEST_CASE("What differs from published code goes into the result's header", "[suite]") {
-  attnbench::suite::Catalogue catalogue = attnbench::test::catalogue();
+  attnbench::Catalogue catalogue = attnbench::test::catalogue();
   const Json departure = {{"what", "no 1/sqrt(D)"}, {"how", "scale=1"}};
   for (auto& mechanism : catalogue.mechanisms) {
     if (mechanism.name != "window") mechanism.differs_from = {{"no 1/sqrt(D)", "scale=1"}};
@@ -213,7 +213,7 @@ TEST_CASE("Ids hash what was said and differs from the default, and nothing else
 TEST_CASE("A new option with a default changes no id", "[suite]") {
   const auto document =
       attnbench::suite::parse_document("s.json", suite_text(R"("mechanisms": ["latte"])"));
-  attnbench::suite::Catalogue grown = attnbench::test::catalogue();
+  attnbench::Catalogue grown = attnbench::test::catalogue();
   const auto before = attnbench::suite::expand(document, grown, {}).cells;
   const auto option = attnbench::Option::integer("new", 3, "");
   for (auto& mechanism : grown.mechanisms) mechanism.options.push_back(option);
@@ -223,7 +223,7 @@ TEST_CASE("A new option with a default changes no id", "[suite]") {
 
 TEST_CASE("A mechanism in Python is known by its file and name, whatever it is called",
           "[suite][python]") {
-  attnbench::suite::Catalogue catalogue = attnbench::test::catalogue();
+  attnbench::Catalogue catalogue = attnbench::test::catalogue();
   const auto id = [&](const std::string& name, const std::string& origin) {
     catalogue.mechanisms[0].name = name;
     catalogue.mechanisms[0].origin = origin;
@@ -239,7 +239,7 @@ TEST_CASE("A mechanism in Python is known by its file and name, whatever it is c
 }
 
 TEST_CASE("An option of a plugin that a task's setting hides is refused", "[suite]") {
-  attnbench::suite::Catalogue catalogue = attnbench::test::catalogue();
+  attnbench::Catalogue catalogue = attnbench::test::catalogue();
   catalogue.mechanisms[0].origin = "python:/a/near.py:Near";
   for (const char* name : {"batch", "rounds"}) {
     catalogue.mechanisms[0].options.push_back(attnbench::Option::integer(name, 7, ""));

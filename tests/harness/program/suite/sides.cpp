@@ -17,21 +17,20 @@ const char* const two_tasks = R"({
   "profiles": {"quick": {"mechanisms": {"old": null}}}
 })";
 
-suite::Catalogue without_fused() {
-  suite::Catalogue catalogue = test::catalogue();
-  for (suite::MechanismSpec& mechanism : catalogue.mechanisms) {
+Catalogue without_fused() {
+  Catalogue catalogue = test::catalogue();
+  for (MechanismSpec& mechanism : catalogue.mechanisms) {
     auto& all = mechanism.implementations;
     std::erase_if(all, [](const auto& one) { return one.name == "fused"; });
   }
   return catalogue;
 }
 
-std::vector<std::string> labels(const suite::Document& document,
-                                const suite::Catalogue& catalogue) {
+std::vector<std::string> labels(const suite::Document& document, const Catalogue& catalogue) {
   std::vector<std::string> all;
   suite::Choices choices;
   choices.set = {"pattern=causal"};
-  for (const run::Cell& cell : suite::expand(document, catalogue, choices).cells) {
+  for (const attnbench::Cell& cell : suite::expand(document, catalogue, choices).cells) {
     all.push_back(cell.task_label + " " + cell.label);
   }
   return all;
@@ -40,7 +39,7 @@ std::vector<std::string> labels(const suite::Document& document,
 }  // namespace
 
 TEST_CASE("a build runs the suite without what the other one alone has", "[suite][ab]") {
-  const suite::Catalogue older = without_fused();
+  const Catalogue older = without_fused();
   suite::Document document = suite::parse_document("two.json", two_tasks);
   CHECK_THROWS_AS(labels(document, older), UsageFailure);
   suite::drop_unknown(document, older, test::catalogue());

@@ -7,8 +7,8 @@
 #include "tests/tasks/data/support.hpp"
 
 using namespace attnbench;
-using namespace attnbench::tasks::lm;
-using namespace attnbench::tasks::prepared;
+using namespace attnbench::tasks::data::lm;
+using namespace attnbench::tasks::data;
 using namespace attnbench::test;
 
 namespace {

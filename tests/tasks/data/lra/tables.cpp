@@ -7,7 +7,7 @@
 #include "tests/tasks/data/support.hpp"
 
 using namespace attnbench;
-using namespace attnbench::tasks::lra;
+using namespace attnbench::tasks::data::lra;
 using namespace attnbench::test;
 
 namespace {

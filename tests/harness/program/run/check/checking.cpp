@@ -8,8 +8,8 @@ using namespace attnbench::run;
 
 namespace {
 
-suite::Catalogue catalogue() {
-  suite::MechanismSpec softmax, window;
+Catalogue catalogue() {
+  MechanismSpec softmax, window;
   softmax.name = "softmax";
   softmax.patterns = {"bidirectional", "causal", "cross"};
   softmax.implementations = {{"composite", "", {}, true}, {"tiled", "", {}, true}};
@@ -17,7 +17,7 @@ suite::Catalogue catalogue() {
   window.name = "window";
   window.patterns = {"causal"};
   window.implementations = {{"composite", "", {}, true}};
-  suite::Catalogue out;
+  Catalogue out;
   out.mechanisms = {softmax, window};
   return out;
 }

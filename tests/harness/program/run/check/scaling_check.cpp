@@ -5,7 +5,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::run;
-using attnbench::result::GrowthVerdict;
+using reports::GrowthVerdict;
 
 namespace {
 
@@ -88,7 +88,7 @@ struct Machine {
 };
 
 std::vector<ScalingRow> grown(Machine& machine, bool has_latents = false,
-                              std::vector<attnbench::measure::Rung> ladder = {}) {
+                              std::vector<attnbench::Rung> ladder = {}) {
   ScalingPlan plan;
   plan.memory_limit_bytes = 1e9;
   plan.ladder = std::move(ladder);
@@ -98,8 +98,7 @@ std::vector<ScalingRow> grown(Machine& machine, bool has_latents = false,
 }
 
 /// Of the time in length.
-attnbench::result::GrowthFit time_fit(Machine machine,
-                                      std::vector<attnbench::measure::Rung> ladder = {}) {
+reports::GrowthFit time_fit(Machine machine, std::vector<attnbench::Rung> ladder = {}) {
   const auto rows = grown(machine, false, std::move(ladder));
   REQUIRE_FALSE(rows.empty());
   CHECK(rows[0].quantity == "time in length");
@@ -214,8 +213,8 @@ TEST_CASE("a slope that slower memory explains refutes nothing, a steeper one do
   Machine machine = slow_machine();
   machine.memory_exponent = 1;
   // The workspaces are 0.5, 1 and 2 MB: memory at half the rate explains an exponent of 0.5.
-  const std::vector<attnbench::measure::Rung> ladder = {{512e3, 2e10}, {2048e3, 1e10}};
-  const auto verdict = [&](double exponent, const std::vector<attnbench::measure::Rung>& rungs) {
+  const std::vector<attnbench::Rung> ladder = {{512e3, 2e10}, {2048e3, 1e10}};
+  const auto verdict = [&](double exponent, const std::vector<attnbench::Rung>& rungs) {
     machine.exponent = exponent;
     return time_fit(machine, rungs).verdict;
   };

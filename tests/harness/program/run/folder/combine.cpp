@@ -9,13 +9,12 @@ using result::CellRecord;
 using result::RoundRecord;
 using result::Status;
 using result::Timing;
-using result::Values;
 using Rounds = std::vector<RoundRecord>;
 
 namespace {
 
-run::Cell combined_cell() {
-  run::Cell cell;
+attnbench::Cell combined_cell() {
+  attnbench::Cell cell;
   cell.id = "0123456789ab";
   cell.label = "latte, scan";
   cell.task = "kernel";
@@ -29,8 +28,8 @@ run::Cell combined_cell() {
   return cell;
 }
 
-run::Forecast combined_forecast() {
-  run::Forecast forecast;
+attnbench::Forecast combined_forecast() {
+  attnbench::Forecast forecast;
   forecast.implementation = "scan";
   forecast.implementation_reason = "causal";
   forecast.options =
@@ -40,13 +39,13 @@ run::Forecast combined_forecast() {
   forecast.problem->head_dim = 32;
   forecast.problem->length = 1024;
   forecast.cost = {{"model_flops", 2e9}, {"minimal_bytes", 1e6}, {"exponentials", 0}};
-  forecast.growth = run::Exponents(run::Numbers{{"time_in_length", 1}});
+  forecast.growth = Exponents(Numbers{{"time_in_length", 1}});
   return forecast;
 }
 
 CellRecord combined(const Rounds& rounds, const Values& ceilings = {}, double usual = 0) {
-  return result::combine(result::planned_record(combined_cell(), combined_forecast()), rounds,
-                         ceilings, usual);
+  return run::combine(run::planned_record(combined_cell(), combined_forecast()), rounds, ceilings,
+                      usual);
 }
 
 RoundRecord a_round(int index, double median, double calibration = 0.01) {
@@ -168,16 +167,15 @@ TEST_CASE("of the checks the first that did not pass speaks for a cell", "[resul
 }
 
 TEST_CASE("without rounds the plan speaks", "[result]") {
-  run::Forecast refused = combined_forecast();
+  attnbench::Forecast refused = combined_forecast();
   refused.supported = false;
   refused.reason = "linformer: causal is undefined";
-  const CellRecord record =
-      result::combine(result::planned_record(combined_cell(), refused), {}, {});
+  const CellRecord record = run::combine(run::planned_record(combined_cell(), refused), {}, {});
   CHECK(record.status == Status::unsupported);
   CHECK(record.reason == "linformer: causal is undefined");
   const CellRecord never = combined({});
   CHECK(never.status == Status::skipped);
-  CHECK(never.reason == result::not_reached);
+  CHECK(never.reason == run::not_reached);
   // Sizes are derived.
   CHECK(never.options.at("latents_per_head") == 16);
   CHECK(never.settings.at("head_dim") == 32);
@@ -195,10 +193,10 @@ TEST_CASE("decode shows its step first and the median of its metrics", "[result]
     timing.erase("forward");
     record.measured.metrics = {{"tokens_per_second", 100.0 + i}, {"state_bytes", 4096}};
   }
-  run::Cell decode = combined_cell();
+  attnbench::Cell decode = combined_cell();
   decode.settings.erase("pass");
   const CellRecord record =
-      result::combine(result::planned_record(decode, combined_forecast()), rounds, {});
+      run::combine(run::planned_record(decode, combined_forecast()), rounds, {});
   CHECK(record.primary == "step");
   CHECK(record.metrics.at("tokens_per_second") == 101.0);
   CHECK(record.metrics.at("state_bytes") == 4096);
@@ -253,7 +251,7 @@ TEST_CASE("an interval of more than a factor of two on a side is disturbed",
 TEST_CASE("a round on a slower machine than the run's is disturbed", "[result][disturbance]") {
   const Rounds rounds{sampled_round(0, 0.010, 0.010), sampled_round(1, 0.014, 0.014),
                       sampled_round(2, 0.010, 0.0101)};
-  const double usual = result::usual_calibration({{"a", rounds}});
+  const double usual = run::usual_calibration({{"a", rounds}});
   CHECK(usual == Approx(0.010));
   const CellRecord record = combined(rounds, {}, usual);
   CHECK(record.status == Status::ok);
@@ -262,7 +260,7 @@ TEST_CASE("a round on a slower machine than the run's is disturbed", "[result][d
   CHECK(combined({rounds[1]}, {}, usual).status == Status::disturbed);
   // Older results, and other devices, have no such rounds.
   const Rounds older{a_round(0, 0.010, 0.010), a_round(1, 0.014, 0.014)};
-  CHECK(result::usual_calibration({{"a", older}}) == 0);
+  CHECK(run::usual_calibration({{"a", older}}) == 0);
   CHECK(combined({older[1]}, {}, usual).status == Status::ok);
 }
 

@@ -33,7 +33,7 @@ Json foreign_beside(const std::string& id) {
 }
 
 result::Result joined_with(const Json& foreign) {
-  return result::with_foreign(test::fixture_result(), foreign, "peers.json");
+  return run::with_foreign(test::fixture_result(), foreign, "peers.json");
 }
 
 std::string refusal(const Json& foreign) {
@@ -50,7 +50,7 @@ std::string refusal(const Json& foreign) {
 TEST_CASE("a foreign record stands beside the cell whose problem it solved", "[foreign]") {
   const CellRecord beside = cell_beside();
   const result::Result joined = joined_with(foreign_beside(beside.id));
-  result::check_form(joined, "joined");
+  schema::check_form(joined, "joined");
   REQUIRE(joined.cells.size() == test::fixture_result().cells.size() + 1);
   const CellRecord& cell = joined.cells.back();
   CHECK(cell.label == "flash (Other 2.0)");

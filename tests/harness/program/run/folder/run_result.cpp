@@ -11,7 +11,7 @@ using attnbench::result::Status;
 namespace {
 
 Planned planned_cell(const std::string& id, std::optional<Settled> settled = {}) {
-  Cell cell;
+  attnbench::Cell cell;
   cell.id = cell.label = id;
   cell.task = "kernel";
   cell.mechanism = "softmax";
@@ -22,7 +22,7 @@ RunFacts facts_of_a_run() {
   RunFacts facts;
   facts.state = "interrupted";
   facts.reason = "Ctrl-C";
-  facts.started_at = attnbench::result::now_text();
+  facts.started_at = text::now_text();
   facts.reproduce = "attnbench run x.json";
   facts.rounds = 1;
   facts.suite.name = "x";

@@ -9,8 +9,8 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
-using run::Cell;
-using run::Forecast;
+using attnbench::Cell;
+using attnbench::Forecast;
 using run::Pace;
 using Json = nlohmann::json;
 
@@ -45,10 +45,10 @@ Forecast forecast_of(const Json& kept) {
   Forecast forecast;
   forecast.implementation = kept["implementation"];
   forecast.once = kept["once"];
-  forecast.cost = kept["cost"].get<run::Numbers>();
+  forecast.cost = kept["cost"].get<Numbers>();
   if (kept.contains("calls")) {
     forecast.calls = kept["calls"].get<std::int64_t>();
-    forecast.calls_cost = kept["calls_cost"].get<run::Numbers>();
+    forecast.calls_cost = kept["calls_cost"].get<Numbers>();
   }
   return forecast;
 }
@@ -97,7 +97,7 @@ TEST_CASE("every kept run is foretold within a factor of 3 by the others", "[pla
     Pace pace;
     for (const Kept& other : runs) {
       if (other.name == one.name) continue;
-      pace.learn_rates(other.run["ceilings"].get<result::Values>());
+      pace.learn_rates(other.run["ceilings"].get<Values>());
       for (const Json& cell : other.run["cells"]) learn(pace, cell, other.run);
     }
     // Only one of the runs trains: its first training tells of the others.
@@ -192,7 +192,7 @@ TEST_CASE("a pace is kept beside the other caches, and a damaged one is a new on
     CHECK_FALSE(run::remembered_pace(folder / "pace.json").has_experience());
   }
   for (const Json& other : {Json::array(), Json{{"spent", 3}}}) {
-    run::remember(folder / "pace.json", other);
+    process::remember(folder / "pace.json", other);
     CHECK_FALSE(run::remembered_pace(folder / "pace.json").has_experience());
   }
 }

@@ -9,26 +9,27 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Cell one_cell() {
-  Cell cell;
+attnbench::Cell one_cell() {
+  attnbench::Cell cell;
   cell.id = "a";
   cell.label = "latte, scan";
   return cell;
 }
 
-Planned plan_one(const Forecast& forecast, std::int64_t limit = 0) {
-  return plan_cells({one_cell()}, {forecast}, [limit](const Cell&) { return limit; }).front();
+Planned plan_one(const attnbench::Forecast& forecast, std::int64_t limit = 0) {
+  return plan_cells({one_cell()}, {forecast}, [limit](const attnbench::Cell&) { return limit; })
+      .front();
 }
 
-Forecast of_bytes(double bytes) {
-  Forecast forecast;
+attnbench::Forecast of_bytes(double bytes) {
+  attnbench::Forecast forecast;
   forecast.peak_bytes = bytes;
   return forecast;
 }
 
 /// One that is not supported or, with a status, could not be made.
-Forecast refused(const std::string& reason, std::optional<Status> status = {}) {
-  Forecast forecast;
+attnbench::Forecast refused(const std::string& reason, std::optional<Status> status = {}) {
+  attnbench::Forecast forecast;
   forecast.supported = false;
   forecast.status = status;
   forecast.reason = reason;
@@ -43,7 +44,7 @@ TEST_CASE("a cell that is supported and fits is run; another is settled with the
   CHECK(plan_one({}, 100).runs());
   CHECK(plan_one(of_bytes(1e15), 0).runs());
   CHECK(plan_one({}).rounds(5) == 5);
-  Forecast training;
+  attnbench::Forecast training;
   training.once = true;
   CHECK(plan_one(training).rounds(5) == 1);
   CHECK_FALSE(plan_one(training).is_timed());
@@ -52,7 +53,7 @@ TEST_CASE("a cell that is supported and fits is run; another is settled with the
         Json{{"status", "unsupported"}, {"reason", "causal is undefined"}});
   CHECK(to_json(*plan_one(refused("supports() threw", Status::error)).settled) ==
         Json{{"status", "error"}, {"reason", "supports() threw"}});
-  Forecast crashed = refused("signal 11", Status::crashed);
+  attnbench::Forecast crashed = refused("signal 11", Status::crashed);
   crashed.detail = "log";
   CHECK(plan_one(crashed).settled->status == Status::crashed);
   CHECK(plan_one(crashed).settled->detail == "log");
@@ -65,11 +66,12 @@ TEST_CASE("a cell that is supported and fits is run; another is settled with the
 }
 
 TEST_CASE("a cell that makes no sense stops everything, each sentence told once", "[planning]") {
-  Forecast nonsense = refused("heads: 3 of 64", Status::error);
+  attnbench::Forecast nonsense = refused("heads: 3 of 64", Status::error);
   nonsense.refused = true;
   std::string message;
   try {
-    plan_cells({one_cell(), one_cell()}, {nonsense, nonsense}, [](const Cell&) { return 0; });
+    plan_cells({one_cell(), one_cell()}, {nonsense, nonsense},
+               [](const attnbench::Cell&) { return 0; });
   } catch (const CellsRefused& refusal) {
     message = refusal.what();
   }
@@ -86,12 +88,12 @@ TEST_CASE("cells that are none are refused by their label and place", "[planning
 }
 
 TEST_CASE("forecasts that failed are not remembered", "[run]") {
-  const Forecast fine;
-  Forecast unsupported;
+  const attnbench::Forecast fine;
+  attnbench::Forecast unsupported;
   unsupported.supported = false;
   unsupported.reason = "causal";
   CHECK(is_whole({fine, unsupported}));
-  Forecast crashed = unsupported;
+  attnbench::Forecast crashed = unsupported;
   crashed.status = Status::crashed;
   CHECK_FALSE(is_whole({fine, crashed}));
 }

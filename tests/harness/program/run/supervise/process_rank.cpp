@@ -15,7 +15,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-run::ProcessRank rank_of(const Variables& variables) {
+ProcessRank rank_of(const Variables& variables) {
   return run::process_rank_from([&](const char* name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional<std::string>(found->second);
@@ -35,7 +35,7 @@ TEST_CASE("a program that was started by itself is alone", "[process_rank]") {
 TEST_CASE("torchrun and srun say who meets where", "[process_rank]") {
   Variables torchrun{
       {"WORLD_SIZE", "4"}, {"RANK", "2"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
-  run::ProcessRank process = rank_of(torchrun);
+  ProcessRank process = rank_of(torchrun);
   CHECK((process.rank == 2 && process.size == 4 && process.address == "node1" &&
          process.port == 29500));
   CHECK_FALSE(process.alone());
@@ -78,11 +78,11 @@ TEST_CASE("processes that share a machine share its cores", "[process_rank]") {
   srun["SLURM_STEP_TASKS_PER_NODE"] = "8";
   srun["SLURM_NODEID"] = "0";
   CHECK(rank_of(srun).on_this_machine == 8);
-  run::ProcessRank crowded;
+  ProcessRank crowded;
   crowded.on_this_machine = 1000;
   CHECK(run::threads_for(crowded) >= 1);
-  CHECK(run::threads_for(crowded) <= run::threads_for(run::ProcessRank{}));
-  CHECK(run::threads_for(run::ProcessRank{}) == run::usable_cores());
+  CHECK(run::threads_for(crowded) <= run::threads_for(ProcessRank{}));
+  CHECK(run::threads_for(ProcessRank{}) == process::usable_cores());
 }
 
 TEST_CASE("variables that make no sense are refused by name", "[process_rank]") {
