@@ -25,7 +25,7 @@ std::vector<Option> latents_options(std::vector<Option> others) {
 }
 
 Options derive_latents(const std::string& mechanism, const Options& options, const Problem& problem,
-                       std::int64_t unsaid) {
+                       std::int64_t default_per_head) {
   Sizes sizes;
   sizes.add("heads", problem.heads);
   sizes.add("latents_total", options.integer("latents_total"));
@@ -34,7 +34,7 @@ Options derive_latents(const std::string& mechanism, const Options& options, con
     throw UsageError(mechanism + ": " + fault.reason + ".");
   }
   std::int64_t per_head = sizes.value("latents_per_head");
-  if (per_head == 0) per_head = unsaid;
+  if (per_head == 0) per_head = default_per_head;
   Options derived = options;
   derived.set("latents_per_head", per_head);
   derived.set("latents_total", per_head * problem.heads);

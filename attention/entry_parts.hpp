@@ -15,10 +15,11 @@ std::vector<Role> query_key_value(const Problem& problem);
 
 /// The options latents_total and latents_per_head, of which a user gives one, and then `others`.
 std::vector<Option> latents_options(std::vector<Option> others = {});
-/// Fills in both; if neither is given there are `unsaid` latents per head. Throws UsageError if
-/// they contradict each other or do not fit the heads. `mechanism` is its name, for the message.
+/// Fills in both; if neither is given there are `default_per_head` latents per head. Throws
+/// UsageError if they contradict each other or do not fit the heads. `mechanism` is its name, for
+/// the message.
 Options derive_latents(const std::string& mechanism, const Options& options, const Problem& problem,
-                       std::int64_t unsaid);
+                       std::int64_t default_per_head);
 
 /// The option `chunk`: tokens per chunk of the implementation chunked.
 Option chunk_option(std::int64_t chunk = 64);

@@ -154,7 +154,7 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
     at::Tensor heads = split_heads(tokens.to(type), heads_of(role, mechanism_->problem));
     if (rotary_ && takes_positions(role)) {
       const NoAutocast exact;
-      heads = rotated(heads, state ? state->position : 0, rotary_base, Turn::forth);
+      heads = rotated(heads, state ? state->position : 0, rotary_base, Rotation::forward);
     }
     inputs.tensors[role.name] = std::move(heads);
   }

@@ -81,3 +81,39 @@ void append_tasks(std::vector<std::unique_ptr<Task>>& tasks) {
 }  // namespace attnbench::tasks
 ]])
 endfunction()
+
+# attnbench_generate_commands(OUT): commands::declare_all(line), which declares each command NAME of
+# harness/program/commands/commands.txt by commands::declare_NAME of NAME.cpp beside it. The launcher
+# reads the same text before anything is built.
+function(attnbench_generate_commands out)
+  set(folder ${PROJECT_SOURCE_DIR}/harness/program/commands)
+  file(GLOB files CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(STRINGS ${folder}/commands.txt lines)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/commands.txt)
+  set(declarations "")
+  set(calls "")
+  set(known "")
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^([a-z]+) ([^\"\\]+)$")
+      message(FATAL_ERROR "commands.txt: \"${line}\": expected NAME and what the command does.")
+    endif()
+    list(APPEND known ${folder}/${CMAKE_MATCH_1}.cpp)
+    string(APPEND declarations "void declare_${CMAKE_MATCH_1}(Command& command);\n")
+    string(APPEND calls "  declare_${CMAKE_MATCH_1}(line.add(\"${CMAKE_MATCH_1}\", \"${CMAKE_MATCH_2}\"));\n")
+  endforeach()
+  foreach(file IN LISTS files known)
+    if(NOT file IN_LIST known OR NOT EXISTS ${file})
+      message(FATAL_ERROR "${file}: a command has a file NAME.cpp and a line NAME in commands.txt.")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [[
+// Generated from harness/program/commands/commands.txt.
+#include "harness/program/commands/shared/command.hpp"
+
+namespace attnbench::commands {
+@declarations@
+void declare_all(CommandLine& line) {
+@calls@}
+}  // namespace attnbench::commands
+]])
+endfunction()

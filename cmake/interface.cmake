@@ -7,7 +7,7 @@ set(ATTNBENCH_CROSSING_HEADERS
     attention/reference/reference.hpp tasks/plugin.hpp tasks/task.hpp)
 set(ATTNBENCH_INTERFACE_HEADERS
     ${ATTNBENCH_CROSSING_HEADERS} attention/conformance/conformance.hpp
-    attention/conformance/tolerance.hpp attention/entry_parts.hpp attention/kernels/team.hpp
+    core/tolerance.hpp attention/entry_parts.hpp attention/kernels/team.hpp
     attention/torch/draw.hpp attention/torch/execution.hpp attention/torch/torch.hpp)
 set(interface_text "")
 foreach(header IN LISTS ATTNBENCH_CROSSING_HEADERS)

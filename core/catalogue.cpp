@@ -56,10 +56,11 @@ std::vector<std::string> MechanismSpec::implementation_names() const {
   return names;
 }
 
-std::optional<Named> Catalogue::find(const std::string& name) const {
+std::optional<NamedMechanism> Catalogue::find(const std::string& name) const {
   for (const MechanismSpec& mechanism : mechanisms) {
-    if (mechanism.name == name) return Named{&mechanism, nullptr};
-    if (const AliasSpec* alias = named(mechanism.aliases, name)) return Named{&mechanism, alias};
+    if (mechanism.name == name) return NamedMechanism{&mechanism, nullptr};
+    if (const AliasSpec* alias = named(mechanism.aliases, name))
+      return NamedMechanism{&mechanism, alias};
   }
   return std::nullopt;
 }

@@ -90,7 +90,7 @@ struct Stamp {
 };
 
 /// What a name stands for. Points into the catalogue.
-struct Named {
+struct NamedMechanism {
   const MechanismSpec* mechanism = nullptr;
   const AliasSpec* alias = nullptr;  ///< where the name is an alias
 
@@ -104,7 +104,7 @@ struct Catalogue {
   Stamp stamp;
 
   /// By a mechanism's own name or an alias.
-  std::optional<Named> find(const std::string& name) const;
+  std::optional<NamedMechanism> find(const std::string& name) const;
   /// Null where there is none.
   const TaskSpec* task(const std::string& name) const;
   /// Mechanisms, then aliases.

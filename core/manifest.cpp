@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int manifest_schema = 1;
-constexpr std::size_t most_named = 8;
+constexpr std::size_t max_named = 8;
 
 /// A name that leads out of the folder is not one that we wrote.
 bool stays_inside(const std::string& name) {
@@ -89,10 +89,10 @@ void Manifest::expect_ours(const std::vector<std::string>& names) const {
   const std::vector<std::string> found = foreign(names);
   if (found.empty()) return;
   std::string list;
-  for (std::size_t i = 0; i < std::min(found.size(), most_named); ++i) {
+  for (std::size_t i = 0; i < std::min(found.size(), max_named); ++i) {
     list += (i == 0 ? "" : ", ") + text::quotable(found[i], 100);
   }
-  if (found.size() > most_named) list += ", … (" + std::to_string(found.size()) + " in all)";
+  if (found.size() > max_named) list += ", … (" + std::to_string(found.size()) + " in all)";
   throw UsageFailure(text::quotable(folder_.string()) + ": would replace " + list +
                      ", which attnbench did not write or somebody changed since; choose another "
                      "folder with --out, move them away, or pass --force to replace them");

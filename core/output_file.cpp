@@ -82,9 +82,9 @@ std::ostream* own_stream(const fs::path& file) {
 
 /// Where links lead; it need not be there. Throws EnvironmentFailure where they go round.
 fs::path link_target(fs::path file) {
-  constexpr int most_links = 40;  // as the system's own limit
+  constexpr int max_links = 40;  // as the system's own limit
   std::error_code ignored;
-  for (int i = 0; i < most_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i) {
+  for (int i = 0; i < max_links && fs::is_symlink(fs::symlink_status(file, ignored)); ++i) {
     file = file.parent_path() / fs::read_symlink(file, ignored);
   }
   if (!fs::is_symlink(fs::symlink_status(file, ignored))) return file;

@@ -11,7 +11,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "attention/conformance/tolerance.hpp"
+#include "core/tolerance.hpp"
 #include "tasks/output_checks.hpp"
 
 namespace attnbench::tasks {
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t least_rows = 32;
 constexpr std::int64_t fewest_timed_rows = 8;
-constexpr std::int64_t most_timed_rows = 4096;
+constexpr std::int64_t max_timed_rows = 4096;
 constexpr double naive_bytes_limit = 2.0 * (1 << 30);
 
 double seconds_now() {
@@ -39,7 +39,7 @@ double root_mean_square(const std::vector<double>& values) {
   return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-double greatest_difference(const std::vector<double>& got, const std::vector<double>& want) {
+double max_difference(const std::vector<double>& got, const std::vector<double>& want) {
   double greatest = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
     greatest = std::max(greatest, std::abs(got[i] - want[i]));
@@ -128,7 +128,7 @@ ExpectedRows expected_rows(const MixCase& mix, const Problem& problem,
 /// The tolerance of a single row, in tolerances of the mean: the worst of a million rows has
 /// several times the usual error, a wrong row a hundred times.
 constexpr double row_factor = 8;
-constexpr std::size_t most_suspects = 8;
+constexpr std::size_t max_suspects = 8;
 
 /// The error of row `index` over its size or, where greater, `typical_size`.
 double row_error(const ExpectedRows& expected, const std::vector<double>& got, std::size_t index,
@@ -146,14 +146,14 @@ double row_error(const ExpectedRows& expected, const std::vector<double>& got, s
 }
 
 /// Roundings of its values by which an output may be off where they cancel.
-constexpr double most_roundings = 64;
+constexpr double max_roundings = 64;
 
 /// The error relative to `want` that this is; infinite where the values are not known.
 double cancelled(const reference::ReferenceInputs& exact, const Tolerance& bars,
                  const std::vector<double>& want) {
   const auto value = exact.roles.find("value");
   if (value == exact.roles.end()) return 0;
-  return most_roundings * bars.unit_roundoff * root_mean_square(value->second.values) /
+  return max_roundings * bars.unit_roundoff * root_mean_square(value->second.values) /
          std::max(root_mean_square(want), bars.smallest);
 }
 
@@ -232,7 +232,7 @@ CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& 
   section.tolerance = if_finite(may.bar);
   section.reference = "definition in double";
   section.error = if_finite(error);
-  section.max_error = if_finite(greatest_difference(got, want));
+  section.max_error = if_finite(max_difference(got, want));
   section.rounding_error = if_finite(rounding);
   if (!naive.empty()) section.naive_error = if_finite(naive_error);
   if (may.right(error)) return section;
@@ -279,7 +279,7 @@ CheckSection check_values(const MixCase& mix) {
   if (!section.ok() || !composite.defined() || cancels) return section;
   // Unsampled rows: those that differ most from the composite form's.
   const double bar = section.tolerance.value();
-  const Rows suspects = differing_rows(output, composite, 2 * row_factor * bar, most_suspects);
+  const Rows suspects = differing_rows(output, composite, 2 * row_factor * bar, max_suspects);
   if (suspects.empty()) return section;
   const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
   const std::string wrong =
@@ -307,7 +307,7 @@ CheckSection check_output(const MixCase& mix, const Problem& problem, const at::
   const CheckSection section = check(rows);
   const double once = (seconds_now() - start) / static_cast<double>(rows.size());
   const auto affordable = static_cast<std::int64_t>(
-      std::min(static_cast<double>(most_timed_rows), seconds / std::max(once, 1e-9)));
+      std::min(static_cast<double>(max_timed_rows), seconds / std::max(once, 1e-9)));
   if (!section.ok() || affordable < 2 * fewest_timed_rows) return section;
   return check(sampled_rows(problem, affordable, mix.seed + 1));
 }

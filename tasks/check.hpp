@@ -25,7 +25,7 @@ struct MixCase {
 /// Compares rows of an output with the definition on `mix.inputs`: {verdict, reason?, rows, error,
 /// max_error, tolerance, naive_error?, rounding_error, reference}. error is the relative root mean
 /// square, max_error the greatest difference over the root mean square. The tolerance is that of
-/// attention/conformance/tolerance.hpp. Where the inputs allow no better in the dtype, it follows
+/// core/tolerance.hpp. Where the inputs allow no better in the dtype, it follows
 /// naive_error, that of the `naive` rows, or without them rounding_error: the change of the
 /// definition when its inputs are rounded once more; beyond the dtype's widest tolerance the
 /// verdict is `unchecked`.

@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "attention/conformance/tolerance.hpp"
+#include "core/tolerance.hpp"
 #include "tasks/check.hpp"
 #include "tasks/output_checks.hpp"
 

@@ -6,9 +6,10 @@ SingleThread::SingleThread() : threads_(at::get_num_threads()) { at::set_num_thr
 
 SingleThread::~SingleThread() { at::set_num_threads(threads_); }
 
-Forecast forecast_mix(const Registry& registry, const Cell& cell, const Problem& problem) {
+TaskForecast forecast_mix(const Registry& registry, const ResolvedCell& cell,
+                          const Problem& problem) {
   const Entry& entry = registry.entry(cell.mechanism);
-  Forecast forecast;
+  TaskForecast forecast;
   forecast.problem = problem;
   forecast.problem.device = cell.device;
   forecast.options = Options::resolve(entry.options, cell.said);
@@ -26,13 +27,14 @@ Forecast forecast_mix(const Registry& registry, const Cell& cell, const Problem&
   return forecast;
 }
 
-Forecast supported_forecast(const Task& task, const Registry& registry, const Cell& cell) {
-  Forecast forecast = task.forecast(registry, cell);
+TaskForecast supported_forecast(const Task& task, const Registry& registry,
+                                const ResolvedCell& cell) {
+  TaskForecast forecast = task.forecast(registry, cell);
   if (!forecast.support) throw UnsupportedError(forecast.support.reason);
   return forecast;
 }
 
-result::Chosen chosen_section(const Forecast& forecast) {
+result::Chosen chosen_section(const TaskForecast& forecast) {
   return {forecast.implementation, forecast.choice_reason};
 }
 
@@ -40,19 +42,20 @@ std::int64_t output_elements(const Problem& problem) {
   return problem.batch * problem.heads * problem.length * problem.value_dim;
 }
 
-std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const Cell& cell,
-                                          const Forecast& forecast) {
+std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const ResolvedCell& cell,
+                                          const TaskForecast& forecast) {
   return registry.entry(cell.mechanism).make(forecast.options, forecast.problem);
 }
 
-std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const Cell& cell,
-                                       const Forecast& forecast) {
+std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const ResolvedCell& cell,
+                                       const TaskForecast& forecast) {
   Problem problem = forecast.problem;
   problem.device = "cpu";
   return registry.entry(cell.mechanism).make(forecast.options, problem);
 }
 
-const Implementation& chosen(const Registry& registry, const Cell& cell, const Forecast& forecast) {
+const Implementation& chosen(const Registry& registry, const ResolvedCell& cell,
+                             const TaskForecast& forecast) {
   return registry.entry(cell.mechanism).implementation(forecast.implementation);
 }
 

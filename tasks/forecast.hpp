@@ -25,26 +25,29 @@ class SingleThread {
 /// claimed growth; `support` is no, with the reason, where the cell cannot run. The caller replaces
 /// the cost by that of what it times, and predicts peak_bytes. Throws UsageError for invalid
 /// options.
-Forecast forecast_mix(const Registry& registry, const Cell& cell, const Problem& problem);
+TaskForecast forecast_mix(const Registry& registry, const ResolvedCell& cell,
+                          const Problem& problem);
 
 /// The task's forecast of a supported cell. Throws UnsupportedError with the reason for others.
-Forecast supported_forecast(const Task& task, const Registry& registry, const Cell& cell);
+TaskForecast supported_forecast(const Task& task, const Registry& registry,
+                                const ResolvedCell& cell);
 
 /// The record's section `chosen`.
-result::Chosen chosen_section(const Forecast& forecast);
+result::Chosen chosen_section(const TaskForecast& forecast);
 
 /// B * H * T * Dv: how many numbers one mix returns.
 std::int64_t output_elements(const Problem& problem);
 
 /// A mechanism for the forecast's problem and options.
-std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const Cell& cell,
-                                          const Forecast& forecast);
+std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const ResolvedCell& cell,
+                                          const TaskForecast& forecast);
 
 /// The same on the CPU: for queries before the device is set up.
-std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const Cell& cell,
-                                       const Forecast& forecast);
+std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const ResolvedCell& cell,
+                                       const TaskForecast& forecast);
 
 /// The implementation that the forecast chose.
-const Implementation& chosen(const Registry& registry, const Cell& cell, const Forecast& forecast);
+const Implementation& chosen(const Registry& registry, const ResolvedCell& cell,
+                             const TaskForecast& forecast);
 
 }  // namespace attnbench::tasks

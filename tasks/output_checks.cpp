@@ -101,8 +101,8 @@ double cpu_seconds(int thread) {
 
 }  // namespace
 
-NamedTensors read_by(const Mechanism& mechanism, const Inputs& inputs) {
-  NamedTensors tensors(inputs.tensors.begin(), inputs.tensors.end());
+ReadTensors read_by(const Mechanism& mechanism, const Inputs& inputs) {
+  ReadTensors tensors(inputs.tensors.begin(), inputs.tensors.end());
   if (inputs.key_mask.defined()) tensors.emplace_back("key mask", inputs.key_mask);
   for (const auto& item : mechanism.named_parameters()) {
     tensors.emplace_back("parameter " + item.key(), item.value());
@@ -110,7 +110,7 @@ NamedTensors read_by(const Mechanism& mechanism, const Inputs& inputs) {
   return tensors;
 }
 
-Snapshot::Snapshot(NamedTensors tensors) {
+Snapshot::Snapshot(ReadTensors tensors) {
   for (auto& [name, tensor] : tensors) {
     if (!tensor.defined()) continue;
     Content content{name, tensor.detach(), {0, 0}, {}};

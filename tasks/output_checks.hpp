@@ -13,16 +13,16 @@
 
 namespace attnbench::tasks {
 
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+using ReadTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// All that a call may read and must not change: the inputs of a mix by role, its mask as "key
 /// mask" and the mechanism's parameters as "parameter NAME".
-NamedTensors read_by(const Mechanism& mechanism, const Inputs& inputs);
+ReadTensors read_by(const Mechanism& mechanism, const Inputs& inputs);
 
 /// The content of tensors at one moment: a hash of their bytes on the CPU, a copy elsewhere.
 class Snapshot {
  public:
-  explicit Snapshot(NamedTensors tensors);
+  explicit Snapshot(ReadTensors tensors);
   /// The name of the first tensor whose content has changed; empty if none has.
   std::string changed() const;
 

@@ -23,7 +23,7 @@ namespace attnbench::tasks {
 using Json = nlohmann::json;
 
 /// One point of a suite, every value resolved.
-struct Cell {
+struct ResolvedCell {
   std::string id;
   std::string mechanism;  ///< the entry's name, aliases already resolved
   std::string implementation = "auto";
@@ -56,7 +56,7 @@ struct Body {
 };
 
 /// Two bodies timed in turns, so that disturbances of the machine affect both.
-struct Comparison {
+struct PairedTimes {
   double first_seconds = 0;  ///< medians
   double second_seconds = 0;
   double ratio = 1;  ///< second over first: the median over pairs
@@ -81,7 +81,7 @@ class Context {
   /// Warms both up, then times them in turns until the interval of their ratio excludes 1 or is
   /// narrow around it, or the sampling rule's limits are reached: its samples, or `patience` (0 to
   /// 1) times its seconds. Writes nothing to the record.
-  virtual Comparison compare(const Body& first, const Body& second, double patience) = 0;
+  virtual PairedTimes compare(const Body& first, const Body& second, double patience) = 0;
   virtual MemoryMeter& memory() = 0;
   /// `done` of `total`, in units of `what`; shown to the user, at most ten times a second.
   virtual void progress(double done, double total, std::string_view what) = 0;
@@ -113,7 +113,7 @@ class Work {
 };
 
 /// What is known of a cell before it runs.
-struct Forecast {
+struct TaskForecast {
   Support support;
   Cost cost;                   ///< of one timed body, whole problem
   double peak_bytes = 0;       ///< predicted, all tensors
@@ -157,8 +157,8 @@ class Task {
   virtual std::string axis() const = 0;
   /// Known departures from published code, for users.
   virtual std::vector<Departure> differs_from() const { return {}; }
-  virtual Forecast forecast(const Registry& registry, const Cell& cell) const = 0;
-  virtual std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const = 0;
+  virtual TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const = 0;
+  virtual std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const = 0;
   /// The training data; null for tasks without. Lives as long as the task.
   virtual const TaskData* data() const { return nullptr; }
 };

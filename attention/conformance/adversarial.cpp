@@ -78,7 +78,7 @@ void compare_case(const Subject& subject, Judge& judge, Trial trial, const Input
 }
 
 void adversarial(const Subject& subject, Judge& judge) {
-  Sizes sizes;
+  TrialSizes sizes;
   sizes.batch = 1;
   sizes.key_length = 37;
   const auto trial = subject.prepare(judge, "length 37", sizes, {}, true);
@@ -101,7 +101,7 @@ void adversarial(const Subject& subject, Judge& judge) {
 
 }  // namespace
 
-std::vector<Check> adversarial_checks() {
+std::vector<PropertyCheck> adversarial_checks() {
   return {{{"adversarial",
             "inputs that jump by 1000, ramp by 30 per token or spread by 15 give the definition's "
             "output"},

@@ -10,7 +10,7 @@ constexpr const char* not_claimed = "not claimed";
 
 /// Rows sum to one up to what guards the denominator: a mechanism with such an option is asked
 /// without it, where its range allows that.
-Values without_guard(const Subject& subject) {
+OptionValues without_guard(const Subject& subject) {
   const Option* guard = subject.option("epsilon");
   if (guard == nullptr || guard->minimum.value_or(0) > 0) return {};
   return {{"epsilon", 0.0}};
@@ -115,7 +115,7 @@ void last_row(const Subject& subject, Judge& judge) {
 
 }  // namespace
 
-std::vector<Check> claim_checks() {
+std::vector<PropertyCheck> claim_checks() {
   return {
       {{"rows_sum_to_one", "adding a constant vector to the values adds it to the output"},
        rows_sum_to_one},

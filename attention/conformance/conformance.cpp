@@ -7,11 +7,11 @@
 namespace attnbench::conformance {
 namespace {
 
-std::vector<Check> all_checks() {
-  std::vector<Check> all;
+std::vector<PropertyCheck> all_checks() {
+  std::vector<PropertyCheck> all;
   for (auto group : {value_checks, order_checks, size_checks, padding_checks, claim_checks,
                      adversarial_checks, independence_checks, layer_checks}) {
-    for (Check& check : group()) all.push_back(std::move(check));
+    for (PropertyCheck& check : group()) all.push_back(std::move(check));
   }
   return all;
 }
@@ -25,7 +25,7 @@ void refuse_unknown(const std::vector<std::string>& only) {
   }
 }
 
-Finding found(const Check& check, const Subject& subject) {
+Finding found(const PropertyCheck& check, const Subject& subject) {
   Judge judge;
   try {
     check.run(subject, judge);
@@ -45,7 +45,7 @@ Finding found(const Check& check, const Subject& subject) {
 
 std::vector<Property> properties() {
   std::vector<Property> out;
-  for (const Check& check : all_checks()) out.push_back(check.property);
+  for (const PropertyCheck& check : all_checks()) out.push_back(check.property);
   return out;
 }
 
@@ -57,7 +57,7 @@ std::vector<Finding> check(const Entry& entry, const reference::Reference& refer
   Judge first;
   const bool possible = subject.prepare(first, "").has_value();
   std::vector<Finding> findings;
-  for (const Check& each : all_checks()) {
+  for (const PropertyCheck& each : all_checks()) {
     const auto& only = options.only;
     const bool wanted =
         only.empty() || std::find(only.begin(), only.end(), each.property.name) != only.end();
@@ -68,8 +68,9 @@ std::vector<Finding> check(const Entry& entry, const reference::Reference& refer
 }
 
 bool all_held(const std::vector<Finding>& findings) {
-  return std::none_of(findings.begin(), findings.end(),
-                      [](const Finding& finding) { return finding.status == Status::broken; });
+  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.status == PropertyOutcome::broken;
+  });
 }
 
 }  // namespace attnbench::conformance

@@ -22,12 +22,12 @@ struct Property {
   std::string meaning;  ///< one sentence
 };
 
-enum class Status { held, broken, not_applicable };
-const char* to_string(Status status);
+enum class PropertyOutcome { held, broken, not_applicable };
+const char* to_string(PropertyOutcome status);
 
 struct Finding {
   std::string property;
-  Status status = Status::not_applicable;
+  PropertyOutcome status = PropertyOutcome::not_applicable;
   /// Broken: where, and by how much. Not applicable: why. Held: what was left out and why, or
   /// empty.
   std::string reason;

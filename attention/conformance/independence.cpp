@@ -97,7 +97,7 @@ class TwoThreads {
 
 void determinism(const Subject& subject, Judge& judge) {
   const TwoThreads threads;
-  Sizes sizes;
+  TrialSizes sizes;
   sizes.length = 67;
   const auto trial = subject.prepare(judge, "length 67", sizes, {}, true);
   if (!trial) return;
@@ -122,7 +122,7 @@ void determinism(const Subject& subject, Judge& judge) {
 
 }  // namespace
 
-std::vector<Check> independence_checks() {
+std::vector<PropertyCheck> independence_checks() {
   return {
       {{"batch_and_head_independence", "batch rows and heads do not see one another"},
        batch_and_head_independence},

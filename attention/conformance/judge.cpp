@@ -23,13 +23,13 @@ double share(double error, double tolerance) {
 
 }  // namespace
 
-const char* to_string(Status status) {
+const char* to_string(PropertyOutcome status) {
   switch (status) {
-    case Status::held:
+    case PropertyOutcome::held:
       return "held";
-    case Status::broken:
+    case PropertyOutcome::broken:
       return "broken";
-    case Status::not_applicable:
+    case PropertyOutcome::not_applicable:
       break;
   }
   return "not_applicable";
@@ -62,8 +62,8 @@ void Judge::leave_out(const std::string& where, const std::string& reason) {
 }
 
 Finding Judge::finding(const std::string& property) const {
-  Finding finding{property, Status::not_applicable, {}, error_, tolerance_};
-  if (trials_ > 0) finding.status = broken_ ? Status::broken : Status::held;
+  Finding finding{property, PropertyOutcome::not_applicable, {}, error_, tolerance_};
+  if (trials_ > 0) finding.status = broken_ ? PropertyOutcome::broken : PropertyOutcome::held;
   if (broken_) {
     finding.reason = worst_ + (std::isinf(error_) && tolerance_ == 0
                                    ? ""

@@ -184,8 +184,8 @@ bool fed_by(const Mechanism& mechanism, Feed feed) {
 
 /// The default options, and every choice of the text options: one of them may select what comes
 /// before the projections.
-std::vector<Values> choices(const Subject& subject) {
-  std::vector<Values> all{{}};
+std::vector<OptionValues> choices(const Subject& subject) {
+  std::vector<OptionValues> all{{}};
   for (const Option& option : subject.entry.options) {
     if (option.type != OptionType::text) continue;
     for (const auto& word : option.choices) all.push_back({{option.name, word}});
@@ -193,7 +193,7 @@ std::vector<Values> choices(const Subject& subject) {
   return all;
 }
 
-std::string described(const Values& choice) {
+std::string described(const OptionValues& choice) {
   std::string text;
   for (const auto& [name, value] : choice) text += ", " + name + " " + to_string(value);
   return text;
@@ -235,7 +235,7 @@ void layer_steps(const Subject& subject, Judge& judge) {
         "float64 check the same");
   }
   bool found = false;
-  for (const Values& choice : choices(subject)) {
+  for (const OptionValues& choice : choices(subject)) {
     Judge ignored;  // a choice that contradicts the other defaults is not a finding
     const auto trial = subject.prepare(ignored, described(choice), {}, choice);
     if (!trial || !fed_by(*trial->mechanism, Feed::before)) continue;
@@ -247,7 +247,7 @@ void layer_steps(const Subject& subject, Judge& judge) {
 
 }  // namespace
 
-std::vector<Check> order_checks() {
+std::vector<PropertyCheck> order_checks() {
   return {
       {{"causality", "changing a token, were it 1000 times as large, changes no output before it"},
        causality},
@@ -256,7 +256,7 @@ std::vector<Check> order_checks() {
   };
 }
 
-std::vector<Check> layer_checks() {
+std::vector<PropertyCheck> layer_checks() {
   return {
       {{"layer_steps",
         "what comes before the projections gives the same in steps and blocks from a state as over "

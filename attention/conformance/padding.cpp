@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t key_tokens = 29;
 constexpr std::int64_t real_tokens[] = {key_tokens, 20, 1, 0};
 
-Sizes padded_sizes(bool grouped) {
-  Sizes sizes = grouped ? grouped_sizes() : Sizes{};
+TrialSizes padded_sizes(bool grouped) {
+  TrialSizes sizes = grouped ? grouped_sizes() : TrialSizes{};
   sizes.batch = 4;
   sizes.length = key_tokens;
   sizes.key_length = key_tokens;
@@ -41,8 +41,8 @@ std::int64_t queries(const Subject& subject, std::int64_t b) {
   return subject.pattern == Pattern::cross ? key_tokens : real_tokens[b];
 }
 
-Sizes unpadded_sizes(const Subject& subject, std::int64_t b, bool grouped) {
-  Sizes sizes = grouped ? grouped_sizes() : Sizes{};
+TrialSizes unpadded_sizes(const Subject& subject, std::int64_t b, bool grouped) {
+  TrialSizes sizes = grouped ? grouped_sizes() : TrialSizes{};
   sizes.batch = 1;
   sizes.length = queries(subject, b);
   sizes.key_length = real_tokens[b];
@@ -133,7 +133,7 @@ void compare_padded(const Subject& subject, Judge& judge, bool grouped) {
 /// it, so that a mask that only its end needs is not enough. They are compared with the definition,
 /// for a mechanism that knows positions or a window is not the same without them.
 void compare_holes(const Subject& subject, Judge& judge) {
-  Sizes sizes;
+  TrialSizes sizes;
   sizes.length = sizes.key_length = key_tokens;
   const auto trial = subject.prepare(judge, "tokens hidden before others", sizes, {}, true);
   if (!trial) return;
@@ -177,7 +177,7 @@ void padding(const Subject& subject, Judge& judge) {
 
 }  // namespace
 
-std::vector<Check> padding_checks() {
+std::vector<PropertyCheck> padding_checks() {
   return {{{"padding",
             "padded keys change nothing, whatever they hold; a row without keys gives 0 and no "
             "gradient"},

@@ -6,8 +6,8 @@
 namespace attnbench::conformance {
 namespace {
 
-void compare_at(const Subject& subject, Judge& judge, const std::string& where, const Sizes& sizes,
-                const Values& changes, bool gradient) {
+void compare_at(const Subject& subject, Judge& judge, const std::string& where,
+                const TrialSizes& sizes, const OptionValues& changes, bool gradient) {
   const auto trial = subject.prepare(judge, where, sizes, changes, gradient);
   if (!trial) return;
   const Inputs inputs = draw(*trial, subject.seed + 11);
@@ -18,8 +18,8 @@ void compare_at(const Subject& subject, Judge& judge, const std::string& where, 
                           sampled_rows(trial->problem, 48, subject.seed));
 }
 
-Sizes of_length(std::int64_t length) {
-  Sizes sizes;
+TrialSizes of_length(std::int64_t length) {
+  TrialSizes sizes;
   sizes.batch = 1;
   sizes.length = length;
   sizes.key_length = length;
@@ -27,7 +27,7 @@ Sizes of_length(std::int64_t length) {
 }
 
 /// Lengths around the borders of a chunk of `c`.
-void around(const Subject& subject, Judge& judge, std::int64_t c, const Values& changes,
+void around(const Subject& subject, Judge& judge, std::int64_t c, const OptionValues& changes,
             const std::string& note) {
   for (const std::int64_t length : {std::int64_t{1}, std::int64_t{2}, c - 1, c, c + 1, 3 * c + 5}) {
     if (length < 1) continue;
@@ -61,7 +61,7 @@ void chunk_invariance(const Subject& subject, Judge& judge) {
 }
 
 void odd_widths(const Subject& subject, Judge& judge) {
-  Sizes sizes;
+  TrialSizes sizes;
   sizes.length = 19;
   for (const std::int64_t width : {43, 1}) {
     sizes.head_dim = width;
@@ -86,7 +86,7 @@ void cross(const Subject& subject, Judge& judge) {
   }
   for (const auto& [queries, keys] :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{5, 37}, {37, 5}, {1, 37}, {37, 1}}) {
-    Sizes sizes = of_length(queries);
+    TrialSizes sizes = of_length(queries);
     sizes.key_length = keys;
     compare_at(subject, judge,
                std::to_string(queries) + " queries, " + std::to_string(keys) + " keys", sizes, {},
@@ -96,7 +96,7 @@ void cross(const Subject& subject, Judge& judge) {
 
 }  // namespace
 
-std::vector<Check> size_checks() {
+std::vector<PropertyCheck> size_checks() {
   return {
       {{"chunk_invariance",
         "lengths around the borders of chunks and other chunk sizes change nothing"},

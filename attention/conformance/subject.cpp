@@ -6,8 +6,8 @@ namespace attnbench::conformance {
 namespace {
 
 /// Values that make the kit's small trials cross the borders of chunks and windows.
-Values small_options(const Entry& entry, Pattern pattern, Values& chunks) {
-  Values values;
+OptionValues small_options(const Entry& entry, Pattern pattern, OptionValues& chunks) {
+  OptionValues values;
   for (const Option& option : entry.options) {
     const bool chunk = option.name.find("chunk") != std::string::npos ||
                        option.name.find("tile") != std::string::npos;
@@ -24,7 +24,7 @@ Values small_options(const Entry& entry, Pattern pattern, Values& chunks) {
   return values;
 }
 
-Options resolved(const Entry& entry, const Values& said, const Problem& problem) {
+Options resolved(const Entry& entry, const OptionValues& said, const Problem& problem) {
   const Options options = Options::resolve(entry.options, said);
   return entry.derive ? entry.derive(options, problem) : options;
 }
@@ -70,8 +70,8 @@ void wake(Mechanism& mechanism, std::uint64_t seed) {
 
 }  // namespace
 
-Sizes grouped_sizes() {
-  Sizes sizes;
+TrialSizes grouped_sizes() {
+  TrialSizes sizes;
   sizes.heads = 4;
   sizes.kv_heads = 2;
   sizes.length = 19;
@@ -105,7 +105,7 @@ double Subject::unchanged() const {
   return dtype == Dtype::float64 ? 1e-11 : dtype == Dtype::float32 ? 1e-6 : bar.value;
 }
 
-Problem Subject::problem(const Sizes& sizes) const {
+Problem Subject::problem(const TrialSizes& sizes) const {
   Problem problem;
   problem.batch = sizes.batch;
   problem.heads = sizes.heads;
@@ -123,14 +123,15 @@ Problem Subject::problem(const Sizes& sizes) const {
   return problem;
 }
 
-std::optional<Trial> Subject::prepare(Judge& judge, const std::string& where, const Sizes& sizes,
-                                      const Values& changes, bool gradient) const {
+std::optional<Trial> Subject::prepare(Judge& judge, const std::string& where,
+                                      const TrialSizes& sizes, const OptionValues& changes,
+                                      bool gradient) const {
   Trial trial;
   trial.problem = problem(sizes);
   trial.problem.gradient = gradient && differentiable();
   trial.implementation = &implementation;
   trial.where = where;
-  Values values = kit_options_;
+  OptionValues values = kit_options_;
   for (const auto& [name, value] : changes) values[name] = value;
   for (const auto& [name, value] : said_) values[name] = value;
   try {

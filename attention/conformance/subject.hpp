@@ -8,13 +8,14 @@
 
 #include "attention/conformance/conformance.hpp"
 #include "attention/conformance/judge.hpp"
-#include "attention/conformance/tolerance.hpp"
+#include "core/option_json.hpp"
+#include "core/tolerance.hpp"
 
 namespace attnbench::conformance {
 
 /// The sizes of one trial. Not multiples of the kit's chunk of 8, so that the last chunk is
 /// partial.
-struct Sizes {
+struct TrialSizes {
   std::int64_t batch = 2;
   std::int64_t heads = 2;
   std::int64_t kv_heads = 0;  ///< 0 = heads
@@ -26,9 +27,7 @@ struct Sizes {
 
 /// Two key heads for four query heads, which reveals errors in their assignment and in sums over
 /// them.
-Sizes grouped_sizes();
-
-using Values = std::map<std::string, OptionValue>;
+TrialSizes grouped_sizes();
 
 /// A mechanism for one problem, and the implementation that computes it.
 struct Trial {
@@ -53,8 +52,8 @@ class Subject {
 
   /// A trial, or nothing after reporting the reason if the mechanism or implementation does not
   /// support it. `changes` override the kit's options, and `CheckOptions::options` both.
-  std::optional<Trial> prepare(Judge& judge, const std::string& where, const Sizes& sizes = {},
-                               const Values& changes = {}, bool gradient = false) const;
+  std::optional<Trial> prepare(Judge& judge, const std::string& where, const TrialSizes& sizes = {},
+                               const OptionValues& changes = {}, bool gradient = false) const;
   /// The same for another pattern, with the parameters of `like`.
   std::optional<Trial> in_pattern(const Trial& like, Pattern pattern) const;
   /// The composite form in double, with the trial's parameters.
@@ -63,7 +62,7 @@ class Subject {
   std::optional<Trial> naive(const Trial& trial) const;
 
   /// Integer options whose name contains "chunk" or "tile", with the kit's values.
-  const Values& chunks() const { return chunks_; }
+  const OptionValues& chunks() const { return chunks_; }
   /// The mechanism's option of this name, or null.
   const Option* option(const std::string& name) const;
 
@@ -82,11 +81,11 @@ class Subject {
   bool differentiable() const { return implementation.differentiable; }
 
  private:
-  Problem problem(const Sizes& sizes) const;
+  Problem problem(const TrialSizes& sizes) const;
 
-  Values chunks_;  // filled while kit_options_ is initialised, so declared before it
-  Values kit_options_;
-  Values said_;
+  OptionValues chunks_;  // filled while kit_options_ is initialised, so declared before it
+  OptionValues kit_options_;
+  OptionValues said_;
 };
 
 /// Normal numbers of standard deviation `scale` for every role, on the CPU. They depend only on the
@@ -119,19 +118,19 @@ Differentiated differentiate(const Trial& trial, const Inputs& inputs, const at:
 std::vector<double> numbers(const at::Tensor& tensor);
 
 /// A property and the function that checks it; one file per group of properties.
-struct Check {
+struct PropertyCheck {
   Property property;
   /// Reports to the judge every trial that it makes or omits.
   void (*run)(const Subject&, Judge&);
 };
 
-std::vector<Check> value_checks();         ///< the definition and the composite form
-std::vector<Check> order_checks();         ///< causality; steps and blocks from a state
-std::vector<Check> size_checks();          ///< chunk borders, odd widths, unequal lengths
-std::vector<Check> padding_checks();       ///< masks
-std::vector<Check> claim_checks();         ///< what the entry claims of itself
-std::vector<Check> adversarial_checks();   ///< inputs that overflow naive forms
-std::vector<Check> independence_checks();  ///< batch, heads, repetition
-std::vector<Check> layer_checks();         ///< what comes before the projections (order.cpp)
+std::vector<PropertyCheck> value_checks();         ///< the definition and the composite form
+std::vector<PropertyCheck> order_checks();         ///< causality; steps and blocks from a state
+std::vector<PropertyCheck> size_checks();          ///< chunk borders, odd widths, unequal lengths
+std::vector<PropertyCheck> padding_checks();       ///< masks
+std::vector<PropertyCheck> claim_checks();         ///< what the entry claims of itself
+std::vector<PropertyCheck> adversarial_checks();   ///< inputs that overflow naive forms
+std::vector<PropertyCheck> independence_checks();  ///< batch, heads, repetition
+std::vector<PropertyCheck> layer_checks();  ///< what comes before the projections (order.cpp)
 
 }  // namespace attnbench::conformance

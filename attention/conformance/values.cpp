@@ -131,10 +131,10 @@ void equals_composite(const Subject& subject, Judge& judge) {
   if (const auto trial = subject.prepare(judge, grouped, grouped_sizes(), {}, true)) {
     compare_with_composite(judge, subject, *trial, draw(*trial, subject.seed + 29));
   }
-  Values defaults;
+  OptionValues defaults;
   for (const auto& [name, value] : subject.chunks())
     defaults[name] = subject.option(name)->fallback;
-  Sizes longer;
+  TrialSizes longer;
   longer.batch = 1;
   longer.length = 133;
   longer.key_length = 70;
@@ -145,7 +145,7 @@ void equals_composite(const Subject& subject, Judge& judge) {
 
 }  // namespace
 
-std::vector<Check> value_checks() {
+std::vector<PropertyCheck> value_checks() {
   return {
       {{"value_equals_reference",
         "the output is that of the definition, in double and plain loops"},

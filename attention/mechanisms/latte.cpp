@@ -59,14 +59,14 @@ Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int64_t firs
   call.values = without_padding(call.values, inputs.key_mask);
   if (mechanism.options.boolean("vapor")) {
     const double base = mechanism.options.number("rotary_base");
-    call.values = rotated(call.values, first, base, Turn::forth);
+    call.values = rotated(call.values, first, base, Rotation::forward);
   }
   return call;
 }
 
 at::Tensor turned_back(const Mechanism& mechanism, const at::Tensor& output, std::int64_t first) {
   if (!mechanism.options.boolean("vapor")) return output;
-  return rotated(output, first, mechanism.options.number("rotary_base"), Turn::back);
+  return rotated(output, first, mechanism.options.number("rotary_base"), Rotation::inverse);
 }
 
 /// A causal form, which continues from `carry`, if there is one, and advances it.

@@ -64,10 +64,10 @@ mixture::Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int
   const double base = options.number("rotary_base");
   if (options.boolean("rotary")) {
     const RotaryTable table = rotary_table(local.q, first, base);
-    local.q = rotated(local.q, table, Turn::forth);
-    local.k = rotated(local.k, table, Turn::forth);
+    local.q = rotated(local.q, table, Rotation::forward);
+    local.k = rotated(local.k, table, Rotation::forward);
   }
-  if (options.boolean("vapor")) call.values = rotated(call.values, first, base, Turn::forth);
+  if (options.boolean("vapor")) call.values = rotated(call.values, first, base, Rotation::forward);
   local.v = call.values;
   local.scale = scale_of(mechanism);
   local.left = options.window("window").left;
@@ -77,7 +77,7 @@ mixture::Call call_of(const Mechanism& mechanism, const Inputs& inputs, std::int
 
 at::Tensor finished(const Mechanism& mechanism, const at::Tensor& output, std::int64_t first) {
   if (!mechanism.options.boolean("vapor")) return output;
-  return rotated(output, first, mechanism.options.number("rotary_base"), Turn::back);
+  return rotated(output, first, mechanism.options.number("rotary_base"), Rotation::inverse);
 }
 
 /// All tokens of `inputs` at once, continuing from the state.

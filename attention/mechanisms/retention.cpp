@@ -51,8 +51,8 @@ gated_state::Call retention_call(const Mechanism& mechanism, const Inputs& input
   call.value = without_padding(inputs["value"], inputs.key_mask);
   if (mechanism.options.text("decay") == "xpos") {
     const RotaryTable table = rotary_table(call.query, first, kRotaryBase);
-    call.query = rotated(call.query, table, Turn::forth);
-    call.key = rotated(call.key, table, Turn::forth);
+    call.query = rotated(call.query, table, Rotation::forward);
+    call.key = rotated(call.key, table, Rotation::forward);
   }
   const Tensor logs = at::tensor(log_decays(mechanism), at::kDouble);
   call.log_decay = logs.to(call.query.options().requires_grad(false))

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_object.hpp"
 #include "core/option.hpp"
 #include "core/problem.hpp"
 
@@ -42,5 +43,8 @@ struct Description {
   std::map<std::string, std::string> packages;
   std::vector<std::string> files;  ///< those on which all this depends
 };
+
+ATTNBENCH_JSON(RoleDescription);
+ATTNBENCH_JSON(Description);
 
 }  // namespace attnbench::python

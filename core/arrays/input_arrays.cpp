@@ -8,13 +8,13 @@
 namespace attnbench::arrays {
 namespace {
 
-[[noreturn]] void refuse(const Array& array, const std::string& what) {
+[[noreturn]] void refuse(const ArrayFile& array, const std::string& what) {
   throw UsageFailure(text::quotable(array.file.string()) + ": " + text::quotable(what, 600));
 }
 
 bool is_real(Element element) { return element == Element::float32 || element == Element::float64; }
 
-void require_rank(const Array& array, const std::string& what, std::size_t rank,
+void require_rank(const ArrayFile& array, const std::string& what, std::size_t rank,
                   const char* expected) {
   if (array.shape.size() != rank) {
     refuse(array, what + " has the shape " + to_string(array.shape) + " of " +
@@ -27,7 +27,7 @@ void require_rank(const Array& array, const std::string& what, std::size_t rank,
   }
 }
 
-void require_batch(const Array& array, const std::string& what, const InputArrays& arrays) {
+void require_batch(const ArrayFile& array, const std::string& what, const InputArrays& arrays) {
   const auto& [role, first] = *arrays.roles.begin();
   if (array.shape[0] == first.shape[0]) return;
   refuse(array, what + " is " + to_string(array.shape) + ", a batch of " +
@@ -36,7 +36,7 @@ void require_batch(const Array& array, const std::string& what, const InputArray
                     "; expected one batch size throughout");
 }
 
-void require_type(const Array& array, const std::string& what, const InputArrays& arrays) {
+void require_type(const ArrayFile& array, const std::string& what, const InputArrays& arrays) {
   if (array.element == arrays.element()) return;
   const auto& [role, first] = *arrays.roles.begin();
   const std::string type = to_string(arrays.element());
@@ -45,8 +45,8 @@ void require_type(const Array& array, const std::string& what, const InputArrays
                     "x.astype('" + type + "')");
 }
 
-Array open_role(const std::string& role, const std::string& file) {
-  Array array = open_array(file);
+ArrayFile open_role(const std::string& role, const std::string& file) {
+  ArrayFile array = open_array(file);
   if (!is_real(array.element)) {
     refuse(array, role + " is " + to_string(array.element) +
                       "; expected float32 or float64: save x.astype('float32')");
@@ -55,8 +55,8 @@ Array open_role(const std::string& role, const std::string& file) {
   return array;
 }
 
-Array open_mask(const std::string& file, const InputArrays& arrays) {
-  Array array = open_array(file);
+ArrayFile open_mask(const std::string& file, const InputArrays& arrays) {
+  ArrayFile array = open_array(file);
   if (array.element != Element::boolean && array.element != Element::uint8) {
     refuse(array, std::string("the mask is ") + to_string(array.element) +
                       "; expected bool or uint8, true where the key token is real: save "
@@ -67,13 +67,13 @@ Array open_mask(const std::string& file, const InputArrays& arrays) {
   return array;
 }
 
-Array open_gradient(const std::string& file, const InputArrays& arrays) {
+ArrayFile open_gradient(const std::string& file, const InputArrays& arrays) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     throw UsageFailure("--gradient " + file + ": no such file; expected the word ones, or an " +
                        "array [batch, heads, tokens, value width] written by numpy.save");
   }
-  Array array = open_array(file);
+  ArrayFile array = open_array(file);
   require_rank(array, "the gradient", 4, "[batch, heads, tokens, value width]");
   require_type(array, "the gradient", arrays);
   require_batch(array, "the gradient", arrays);
@@ -96,7 +96,7 @@ InputArrays open_input_arrays(const protocol::Apply& request) {
   }
   if (arrays.roles.empty()) throw UsageFailure("there is no array to apply the mechanism to");
   for (const auto& [name, file] : request.parameters) {
-    const Array array = open_array(file);
+    const ArrayFile array = open_array(file);
     if (is_real(array.element)) require_type(array, "the parameter " + name, arrays);
     arrays.parameters[name] = array;
   }

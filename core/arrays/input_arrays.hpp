@@ -15,11 +15,11 @@ namespace attnbench::arrays {
 
 struct InputArrays {
   /// [B, heads, tokens, width] by role, all float32 or all float64, none empty, of one B.
-  std::map<std::string, Array> roles;
+  std::map<std::string, ArrayFile> roles;
   /// By parameter name; floating-point ones are of the roles' type.
-  std::map<std::string, Array> parameters;
-  std::optional<Array> mask;      ///< [B, S], bool or uint8
-  std::optional<Array> gradient;  ///< [B, H, T, Dv], of the roles' type
+  std::map<std::string, ArrayFile> parameters;
+  std::optional<ArrayFile> mask;      ///< [B, S], bool or uint8
+  std::optional<ArrayFile> gradient;  ///< [B, H, T, Dv], of the roles' type
   Element element() const { return roles.begin()->second.element; }
 };
 

@@ -171,7 +171,7 @@ Element element_from(const std::filesystem::path& file, const std::string& descr
                    ": save x.astype('float32') or x.astype('float64')");
 }
 
-void hold_to_size(const Array& array) {
+void hold_to_size(const ArrayFile& array) {
   std::int64_t wanted = bytes_of(array.element);
   for (const std::int64_t size : array.shape) {
     if (__builtin_mul_overflow(wanted, size, &wanted)) {
@@ -259,7 +259,7 @@ std::int64_t count_of(const Shape& shape) {
   return count;
 }
 
-Array open_array(const std::filesystem::path& file) {
+ArrayFile open_array(const std::filesystem::path& file) {
   std::ifstream stream = opened(file);
   const std::string begin = taken(stream, magic.size());
   if (begin.rfind("PK", 0) == 0) {
@@ -276,7 +276,7 @@ Array open_array(const std::filesystem::path& file) {
   }
   const std::string text = taken(stream, length);
   if (text.size() < length) refuse(file, "truncated: it ends within its header; write it again");
-  Array array;
+  ArrayFile array;
   array.file = file;
   array.offset = static_cast<std::int64_t>(stream.tellg());
   HeaderText header;
@@ -295,7 +295,7 @@ Array open_array(const std::filesystem::path& file) {
   return array;
 }
 
-void read_array(const Array& array, void* destination) {
+void read_array(const ArrayFile& array, void* destination) {
   std::ifstream stream = opened(array.file);
   stream.seekg(array.offset);
   stream.read(static_cast<char*>(destination), array.bytes());

@@ -26,7 +26,7 @@ std::int64_t count_of(const Shape& shape);
 
 /// A file whose size agrees with its header: `count_of(shape)` little-endian numbers in C order,
 /// from `offset` on.
-struct Array {
+struct ArrayFile {
   std::filesystem::path file;
   Element element = Element::float32;
   Shape shape;
@@ -35,10 +35,10 @@ struct Array {
 };
 
 /// Reads the header and checks it against the file. Throws UsageFailure for any other file.
-Array open_array(const std::filesystem::path& file);
+ArrayFile open_array(const std::filesystem::path& file);
 
 /// Copies the numbers to `destination`, which holds `array.bytes()`. Throws EnvironmentFailure.
-void read_array(const Array& array, void* destination);
+void read_array(const ArrayFile& array, void* destination);
 
 /// Writes version 1.0. Throws EnvironmentFailure naming the file and the reason.
 void write_array(const std::filesystem::path& file, Element element, const Shape& shape,

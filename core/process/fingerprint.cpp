@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr std::size_t most_files = 256;
+constexpr std::size_t max_files = 256;
 
 /// Worker and library where the build puts them; an installation has the library beside or in lib.
 std::vector<fs::path> programs(const fs::path& worker) {
@@ -101,9 +101,9 @@ void drop_oldest(const fs::path& folder) {
     const bool ordinary = entry.is_regular_file() && !entry.is_symlink();
     if (ordinary) files.emplace_back(entry.last_write_time(), entry.path());
   }
-  if (files.size() <= most_files) return;
+  if (files.size() <= max_files) return;
   std::erase_if(files, [](const auto& file) { return !is_ours(file.second); });
-  if (files.size() <= most_files) return;
+  if (files.size() <= max_files) return;
   std::sort(files.begin(), files.end());
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
 }

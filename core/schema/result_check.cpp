@@ -141,7 +141,7 @@ void expect_result(const Json& result) {
 void expect_bounded(const Json& value, const Json::json_pointer& pointer, int depth = 0) {
   constexpr int deepest = 32;
   constexpr std::size_t longest_key = 200;
-  constexpr std::size_t most_members = 1000;  // of an object: names, not numbers
+  constexpr std::size_t max_members = 1000;  // of an object: names, not numbers
   constexpr std::size_t longest_text = 100'000;
   const auto refuse = [&](const std::string& what) {
     throw Fault((pointer.empty() ? "/" : text::quotable(pointer.to_string())) + ": " + what);
@@ -155,8 +155,8 @@ void expect_bounded(const Json& value, const Json::json_pointer& pointer, int de
     refuse("a text of more than " + std::to_string(longest_text) + " bytes");
   }
   if (value.is_object()) {
-    if (value.size() > most_members) {
-      refuse("more than " + std::to_string(most_members) + " members");
+    if (value.size() > max_members) {
+      refuse("more than " + std::to_string(max_members) + " members");
     }
     for (const auto& [key, member] : value.items()) {
       if (key.size() > longest_key) {

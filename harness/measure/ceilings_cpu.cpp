@@ -48,14 +48,14 @@ double now() {
 }
 
 constexpr double least_bytes = 128 << 10;
-constexpr double greatest_bytes = 512 << 20;
+constexpr double max_bytes = 512 << 20;
 constexpr double copied_a_trial = 64 << 20;  ///< by all threads; a few milliseconds
 constexpr int trials = 6;
 
 Rung rung(int threads, double bytes) {
   const auto half = static_cast<std::size_t>(bytes / 2 / threads);
   const int repeats = std::max(1, static_cast<int>(copied_a_trial * 2 / bytes));
-  const auto make = [half, repeats]() -> Body {
+  const auto make = [half, repeats]() -> LoopBody {
     auto from = std::make_shared<std::vector<char>>(half, '\1');
     auto to = std::make_shared<std::vector<char>>(half, '\0');
     return [from, to, repeats] {
@@ -103,13 +103,13 @@ class Numbers {
 double multiply_add_rate(int threads) {
   const CpuLoops& loops = cpu_loops();
   const std::int64_t rounds = 200'000;
-  const auto body = [&]() -> Body { return [&] { keep(loops.multiply_add(rounds)); }; };
+  const auto body = [&]() -> LoopBody { return [&] { keep(loops.multiply_add(rounds)); }; };
   return static_cast<double>(rounds) * loops.flops_per_round *
          time_team(threads, 50, body).per_second;
 }
 
 /// A body that takes 2^x of 2048 numbers in L1 `repeats` times.
-Body exponential_body(int repeats) {
+LoopBody exponential_body(int repeats) {
   auto from = std::make_shared<Numbers>(2048);
   auto to = std::make_shared<Numbers>(2048);
   return [from, to, repeats] {
@@ -134,7 +134,7 @@ double bandwidth(int threads, std::int64_t bytes, Level level) {
   const std::int64_t count = std::max<std::int64_t>(128, bytes / 512 * 128);
   const std::int64_t total = 64 << 20;
   const std::int64_t repeats = std::max<std::int64_t>(1, total / (4 * count));
-  const auto body = [&]() -> Body {
+  const auto body = [&]() -> LoopBody {
     auto numbers = std::make_shared<Numbers>(count);
     return [numbers, repeats] {
       for (std::int64_t i = 0; i < repeats; ++i) {
@@ -164,13 +164,13 @@ CacheSizes cache_sizes() {
   return sizes;
 }
 
-TeamTimes time_team(int threads, int trials, const std::function<Body()>& make_body) {
+TeamTimes time_team(int threads, int trials, const std::function<LoopBody()>& make_body) {
   constexpr double none = std::numeric_limits<double>::infinity();
   std::barrier gate(threads);
   TeamTimes times{none, 0};
   std::vector<double> own(static_cast<std::size_t>(threads), none);
   const auto member = [&](int index) {
-    const Body body = make_body();
+    const LoopBody body = make_body();
     body();
     double& best = own[static_cast<std::size_t>(index)];
     for (int trial = 0; trial < trials; ++trial) {
@@ -189,10 +189,10 @@ TeamTimes time_team(int threads, int trials, const std::function<Body()>& make_b
   return times;
 }
 
-std::vector<Rung> memory_ladder(int threads, double most_bytes) {
+std::vector<Rung> memory_ladder(int threads, double max_bytes) {
   threads = std::max(1, threads);
   std::vector<Rung> ladder;
-  for (double bytes = least_bytes; bytes <= std::min(most_bytes, greatest_bytes); bytes *= 4) {
+  for (double bytes = least_bytes; bytes <= std::min(max_bytes, max_bytes); bytes *= 4) {
     ladder.push_back(rung(threads, bytes));
   }
   return ladder;
@@ -222,8 +222,8 @@ Json cpu_ceilings(int threads) {
 double calibration_seconds(int threads) {
   const CpuLoops& loops = cpu_loops();
   const auto rounds = static_cast<std::int64_t>(1.5e8 / loops.flops_per_round);
-  const auto body = [&]() -> Body {
-    const Body exponentials = exponential_body(4'000);
+  const auto body = [&]() -> LoopBody {
+    const LoopBody exponentials = exponential_body(4'000);
     return [&loops, rounds, exponentials] {
       keep(loops.multiply_add(rounds));
       exponentials();

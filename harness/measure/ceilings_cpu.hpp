@@ -21,7 +21,7 @@ struct CacheSizes {
 CacheSizes cache_sizes();
 
 /// What a thread repeats. It is made in that thread, so that its memory is near.
-using Body = std::function<void()>;
+using LoopBody = std::function<void()>;
 
 /// Times of threads that start together.
 struct TeamTimes {
@@ -30,11 +30,11 @@ struct TeamTimes {
 };
 
 /// Starts `threads` threads together `trials` times (at least once), after one call to warm up.
-TeamTimes time_team(int threads, int trials, const std::function<Body()>& make_body);
+TeamTimes time_team(int threads, int trials, const std::function<LoopBody()>& make_body);
 
-/// Rungs of 128 KiB to 512 MiB, each four times the previous one; none above `most_bytes`. Takes
+/// Rungs of 128 KiB to 512 MiB, each four times the previous one; none above `max_bytes`. Takes
 /// about a second.
-std::vector<Rung> memory_ladder(int threads, double most_bytes);
+std::vector<Rung> memory_ladder(int threads, double max_bytes);
 
 /// Measures the CPU's ceilings with `threads` threads in about a second:
 /// {fma_float32_flops_per_second, …_one_thread_flops_per_second, exp_float32_per_second,

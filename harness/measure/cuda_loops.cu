@@ -82,7 +82,7 @@ double CudaLoops::clock_hz(cuda::Stream stream) const {
   return 1e9 * static_cast<double>(counts[0]) / static_cast<double>(counts[1]);
 }
 
-double greatest_clock_hz() {
+double max_clock_hz() {
   int device = 0;
   int kilohertz = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return 0;

@@ -28,6 +28,6 @@ struct CudaLoops {
 };
 
 /// The card's maximum clock in Hz; 0 where the driver does not report it.
-double greatest_clock_hz();
+double max_clock_hz();
 
 }  // namespace attnbench::measure

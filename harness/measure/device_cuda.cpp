@@ -138,11 +138,11 @@ class Cuda final : public Device {
             {"bandwidth_dram_bytes_per_second", copy_rate(card.l2_bytes)},
             {"clock_hz", loops.clock_hz({})},
             { "clock_greatest_hz",
-              greatest_clock_hz() }};
+              max_clock_hz() }};
   }
 
   double clock_ratio() const override {
-    const double greatest = greatest_clock_hz();
+    const double greatest = max_clock_hz();
     return greatest > 0 ? CudaLoops(cuda::card()).clock_hz({}) / greatest : 0;
   }
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr double worth_saying = 0.3;
 /// A process that is not worth a name.
 constexpr double idle_process = 0.03;
-constexpr std::size_t most_named = 5;
+constexpr std::size_t max_named = 5;
 
 double ticks_per_second() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
@@ -158,7 +158,7 @@ std::string to_text(const Neighbours& neighbours, int cpus) {
   if (neighbours.cpus < worth_saying) return "";
   std::string text = "Other processes keep " + rounded(neighbours.cpus) + " of " +
                      std::to_string(cpus) + (cpus == 1 ? " CPU busy" : " CPUs busy");
-  const std::size_t named = std::min(neighbours.processes.size(), most_named);
+  const std::size_t named = std::min(neighbours.processes.size(), max_named);
   for (std::size_t i = 0; i < named; ++i) {
     const Neighbour& process = neighbours.processes[i];
     text += (i == 0 ? ": " : ", ") + process.name + " (" + std::to_string(process.pid) + ") " +
@@ -174,7 +174,7 @@ std::string to_text(const Neighbours& neighbours, int cpus) {
 nlohmann::json to_json(const Neighbours& neighbours) {
   nlohmann::json processes = nlohmann::json::array();
   for (const Neighbour& process : neighbours.processes) {
-    if (processes.size() == most_named) break;
+    if (processes.size() == max_named) break;
     processes.push_back({{"pid", process.pid}, {"name", process.name}, {"cpus", process.cpus}});
   }
   return {{"busy_cpus_beside_us", neighbours.cpus}, {"processes", processes}};

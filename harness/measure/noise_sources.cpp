@@ -78,7 +78,7 @@ void look_at_cpu(const result::MachineCard& card, std::vector<std::string>& foun
 
 /// A card at rest reports a load of a few hundredths now and then.
 constexpr double idle_share = 0.05;
-constexpr std::size_t most_told = 5;
+constexpr std::size_t max_told = 5;
 
 std::string whole(double value) { return std::to_string(std::lround(value)); }
 
@@ -88,11 +88,11 @@ void look_at_others(const std::string& word, const DeviceCondition& condition,
   const double busy = condition.busy_share.value_or(0);
   if (!processes.empty()) {
     std::string numbers;
-    for (std::size_t i = 0; i < std::min(processes.size(), most_told); ++i) {
+    for (std::size_t i = 0; i < std::min(processes.size(), max_told); ++i) {
       numbers += (i == 0 ? "" : ", ") + std::to_string(processes[i].pid);
     }
-    if (processes.size() > most_told) {
-      numbers += " and " + std::to_string(processes.size() - most_told) + " more";
+    if (processes.size() > max_told) {
+      numbers += " and " + std::to_string(processes.size() - max_told) + " more";
     }
     found.push_back(std::string("Other processes use ") + word + " (" + numbers +
                     "): they take its time, its memory and its clock.");

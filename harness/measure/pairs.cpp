@@ -87,8 +87,8 @@ Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedB
     const double passed = stopwatch.now() - start;
     const bool late = passed >= rule.max_seconds;
     const bool hopeless =
-        passed >= most_patience * rule.max_seconds && all >= most_patience * least_pairs;
-    const bool full = clean >= most || all >= most_patience * most;
+        passed >= max_patience * rule.max_seconds && all >= max_patience * least_pairs;
+    const bool full = clean >= most || all >= max_patience * most;
     if (pairs.stop.empty() && late && decidable) pairs.stop = "time";
     if (pairs.stop.empty() && full) pairs.stop = "samples";
     if (pairs.stop.empty() && hopeless && !decidable) pairs.stop = "disturbed";

@@ -35,7 +35,7 @@ constexpr std::size_t least_pairs = 8;
 /// Warms both up, then times pairs in the order ABBA. Tests at n = 8, 12, 18, 27, …: `decided` when
 /// the interval of the ratio excludes 1, `equal` when it lies within ± relative_interval of 1. Ends
 /// at max_seconds (after `least_pairs`) or max_samples. Only clean pairs count; with too few it
-/// continues up to `most_patience` times as long, and ends `disturbed` if fewer than `least_pairs`,
+/// continues up to `max_patience` times as long, and ends `disturbed` if fewer than `least_pairs`,
 /// or fewer than a quarter, are clean.
 Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedBody& first,
                    const PairedBody& second);

@@ -68,7 +68,7 @@ double least_memory_seconds(const Values& ceilings, double bytes) {
 
 bool is_narrow(const std::string& dtype) { return dtype == "bfloat16" || dtype == "float16"; }
 
-double greatest_compute_rate(const Values& ceilings, const std::string& dtype) {
+double max_compute_rate(const Values& ceilings, const std::string& dtype) {
   double greatest = 0;
   for (const char* each : {"float32", "float64", "bfloat16", "float16"}) {
     greatest = std::max(greatest, compute_rate(ceilings, each));
@@ -80,9 +80,8 @@ double greatest_compute_rate(const Values& ceilings, const std::string& dtype) {
       {multiply_adds, compute_rate(ceilings, "float32"), compute_rate(ceilings, dtype)});
 }
 
-double least_seconds(const Work& work, const Values& ceilings) {
-  const double compute =
-      seconds(work.flops, greatest_compute_rate(ceilings, work.dtype)).value_or(0);
+double least_seconds(const BodyWork& work, const Values& ceilings) {
+  const double compute = seconds(work.flops, max_compute_rate(ceilings, work.dtype)).value_or(0);
   const double digits = is_narrow(work.dtype) ? narrow_exponentials : 1;
   const double exponentials =
       seconds(work.exponentials, digits * ceiling(ceilings, "exp_float32_per_second")).value_or(0);
@@ -99,26 +98,26 @@ std::string short_number(double value) {
 
 }  // namespace
 
-std::optional<std::string> impossible(const Work& work, const Values& ceilings,
+std::optional<std::string> impossible(const BodyWork& work, const Values& ceilings,
                                       const Timed& timed) {
   if (!(timed.seconds > 0)) return std::nullopt;
   const double then = ceiling(ceilings, "calibration_seconds");
   if (then <= 0 || timed.calibration_seconds <= 0) return std::nullopt;
   if (then > (1 + calibrations_agree) * timed.calibration_seconds) return std::nullopt;
   const double least = least_seconds(work, ceilings);
-  if (least < least_floor_seconds || least <= greatest_share * timed.seconds) return std::nullopt;
+  if (least < least_floor_seconds || least <= max_share * timed.seconds) return std::nullopt;
   return "it took " + short_number(1e6 * timed.seconds) + " us, where its work takes at least " +
          short_number(1e6 * least) +
          " us on this machine: it does not do all of it in each call, or claims more work than "
          "there is (Cost)";
 }
 
-std::optional<Roofline> roofline(const Work& work, const Values& ceilings) {
+std::optional<FloorTerms> roofline(const BodyWork& work, const Values& ceilings) {
   const auto compute = seconds(work.flops, compute_rate(ceilings, work.dtype));
   const auto memory = seconds(work.bytes, memory_rate(ceilings, work.bytes));
   const auto exponentials = seconds(work.exponentials, ceiling(ceilings, "exp_float32_per_second"));
   if (!compute || !memory || !exponentials) return std::nullopt;
-  Roofline result;
+  FloorTerms result;
   result.compute_seconds = *compute;
   result.memory_seconds = *memory;
   result.exponential_seconds = *exponentials;

@@ -9,7 +9,7 @@
 namespace attnbench::measure {
 
 /// The work of one timed body.
-struct Work {
+struct BodyWork {
   double flops = 0;  ///< of the model: no implementation can avoid them
   double bytes = 0;  ///< inputs read once, outputs written once
   double exponentials = 0;
@@ -17,7 +17,7 @@ struct Work {
 };
 
 /// The floor and the terms it is made of, in seconds.
-struct Roofline {
+struct FloorTerms {
   double floor_seconds = 0;
   std::string bound;  ///< the term that binds: "compute", "memory" or "exponentials"
   double compute_seconds = 0;
@@ -30,10 +30,10 @@ struct Roofline {
 /// "own", as on a GPU, they overlap: floor = max(compute, exponentials, memory). Traffic is
 /// compared with the fastest level of memory that holds all of it: a repeated body finds its data
 /// there. Nothing where a needed ceiling is unknown.
-std::optional<Roofline> roofline(const Work& work, const Values& ceilings);
+std::optional<FloorTerms> roofline(const BodyWork& work, const Values& ceilings);
 
 /// A time whose floor is more than this share of it is impossible.
-constexpr double greatest_share = 1.1;
+constexpr double max_share = 1.1;
 
 /// How a piece of work was timed.
 struct Timed {
@@ -53,6 +53,7 @@ struct Timed {
 /// Floors below 5 microseconds are ignored: clocks and caches dominate. So are ceilings measured at
 /// a slower moment: their `calibration_seconds` is unknown or more than a tenth above that of
 /// `timed`.
-std::optional<std::string> impossible(const Work& work, const Values& ceilings, const Timed& timed);
+std::optional<std::string> impossible(const BodyWork& work, const Values& ceilings,
+                                      const Timed& timed);
 
 }  // namespace attnbench::measure

@@ -88,9 +88,9 @@ Samples sample(Stopwatch& stopwatch, const SamplingRule& rule, const std::functi
         samples.stop = "interval";
       }
     }
-    const double patience = enough ? 1 : most_patience;
+    const double patience = enough ? 1 : max_patience;
     if (samples.stop.empty() && passed >= patience * rule.max_seconds) samples.stop = "time";
-    const bool full = clean.size() >= most || all >= most_patience * most;
+    const bool full = clean.size() >= most || all >= max_patience * most;
     if (samples.stop.empty() && full) samples.stop = "samples";
     samples.disturbed = !enough;
   }

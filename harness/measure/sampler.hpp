@@ -34,7 +34,7 @@ bool enough_clean(std::size_t clean, std::size_t all, int min_samples);
 
 /// With too few clean samples, sampling continues up to this many times max_seconds and
 /// max_samples.
-constexpr int most_patience = 2;
+constexpr int max_patience = 2;
 
 /// The clock of a device: the steady clock for the CPU, events for CUDA.
 class Stopwatch {
@@ -53,7 +53,7 @@ class Stopwatch {
 
 /// Warms up, then samples until the rule is met. The interval is tested at n = 10, 15, 22, 33, …
 /// only: testing after every sample would stop on luck. Only clean samples count. With too few, it
-/// continues up to `most_patience` times as long. `prepare` runs before each call, untimed.
+/// continues up to `max_patience` times as long. `prepare` runs before each call, untimed.
 Samples sample(Stopwatch& stopwatch, const SamplingRule& rule, const std::function<void()>& body,
                const std::function<void()>& prepare = {});
 

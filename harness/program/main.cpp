@@ -12,7 +12,7 @@
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 
 namespace {
 
@@ -70,13 +70,7 @@ int run_program(int argc, char** argv) {
   const attnbench::text::PrintableOutput complaints(std::cerr);
   CommandLine line("Attention mechanisms measured for speed, memory and learning quality.",
                    version_text, exit_codes());
-  for (const auto add :
-       {add_run,     add_report,   add_check,  add_apply,    add_data,    add_generate,
-        add_plan,    add_validate, add_list,   add_describe, add_compare, add_ab,
-        add_import,  add_merge,    add_submit, add_status,   add_trend,   add_gate,
-        add_figures, add_schema,   add_doctor, add_new}) {
-    add(line);
-  }
+  declare_all(line);
   line.footer(examples + exit_codes());
   try {
     expect_utf8(argc, argv);

@@ -5,19 +5,19 @@
 namespace attnbench::worker {
 namespace {
 
-using arrays::Array;
+using arrays::ArrayFile;
 using arrays::Element;
 using arrays::InputArrays;
 
-const Array* role_of(const InputArrays& arrays, const std::string& name) {
+const ArrayFile* role_of(const InputArrays& arrays, const std::string& name) {
   const auto found = arrays.roles.find(name);
   return found == arrays.roles.end() ? nullptr : &found->second;
 }
 
 /// The first of these roles that was given, or any.
-const Array& one_of(const InputArrays& arrays, std::initializer_list<const char*> names) {
+const ArrayFile& one_of(const InputArrays& arrays, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    if (const Array* array = role_of(arrays, name)) return *array;
+    if (const ArrayFile* array = role_of(arrays, name)) return *array;
   }
   return arrays.roles.begin()->second;
 }
@@ -28,7 +28,7 @@ std::int64_t greatest(const InputArrays& arrays, std::size_t dimension) {
   return most;
 }
 
-std::string described(const std::string& role, const Array& array) {
+std::string described(const std::string& role, const ArrayFile& array) {
   return role + " in " + array.file.string() + " is " + arrays::to_string(array.shape);
 }
 
@@ -53,12 +53,12 @@ std::string listed(const std::vector<Role>& roles) {
 }
 
 /// The first role of this source; the others must have its heads and tokens.
-const Array* side(const std::vector<Role>& roles, const InputArrays& arrays, Source source) {
-  const Array* first = nullptr;
+const ArrayFile* side(const std::vector<Role>& roles, const InputArrays& arrays, Source source) {
+  const ArrayFile* first = nullptr;
   std::string name;
   for (const Role& role : roles) {
     if (role.source != source) continue;
-    const Array& array = arrays.roles.at(role.name);
+    const ArrayFile& array = arrays.roles.at(role.name);
     if (first == nullptr) {
       first = &array;
       name = role.name;
@@ -70,7 +70,7 @@ const Array* side(const std::vector<Role>& roles, const InputArrays& arrays, Sou
   return first;
 }
 
-void require_going_together(const Problem& problem, const Array& query, const Array& key) {
+void require_going_together(const Problem& problem, const ArrayFile& query, const ArrayFile& key) {
   const std::string both = query.file.string() + " is " + arrays::to_string(query.shape) + " and " +
                            key.file.string() + " is " + arrays::to_string(key.shape);
   if (problem.heads % problem.kv_heads != 0) {
@@ -99,18 +99,18 @@ Element element_of(const at::Tensor& tensor) {
               " cannot be written as an array; expected float32, float64, int64, bool or uint8");
 }
 
-at::Tensor tensor_from(const Array& array) {
+at::Tensor tensor_from(const ArrayFile& array) {
   at::Tensor tensor = at::empty(array.shape, at::TensorOptions().dtype(type_of(array.element)));
   arrays::read_array(array, tensor.data_ptr());
   return tensor;
 }
 
-[[noreturn]] void refuse(const Array& array, const std::string& what) {
+[[noreturn]] void refuse(const ArrayFile& array, const std::string& what) {
   throw UsageError(array.file.string() + ": " + what);
 }
 
 /// Refuses the array where `bad` is true anywhere, naming the first place.
-void refuse_where(const at::Tensor& bad, const Array& array, const std::string& found,
+void refuse_where(const at::Tensor& bad, const ArrayFile& array, const std::string& found,
                   const std::string& remedy) {
   const std::int64_t count = bad.sum().item<std::int64_t>();
   if (count == 0) return;
@@ -121,7 +121,7 @@ void refuse_where(const at::Tensor& bad, const Array& array, const std::string& 
 }
 
 /// `maskable`: of key tokens, which alone a mask can hide. `hidden`: by the mask that was given.
-void require_finite(const at::Tensor& tensor, const Array& array, bool maskable = false,
+void require_finite(const at::Tensor& tensor, const ArrayFile& array, bool maskable = false,
                     const at::Tensor& hidden = {}) {
   if (!tensor.is_floating_point()) return;
   at::Tensor bad = at::isfinite(tensor).logical_not();
@@ -131,7 +131,7 @@ void require_finite(const at::Tensor& tensor, const Array& array, bool maskable 
                    (maskable ? ", hide their tokens with --mask," : "") + " or pass --allow-nan");
 }
 
-at::Tensor mask_from(const Array& array, const Problem& problem) {
+at::Tensor mask_from(const ArrayFile& array, const Problem& problem) {
   const arrays::Shape wanted{problem.batch, problem.key_length};
   if (array.shape != wanted) {
     refuse(array, "the mask is " + arrays::to_string(array.shape) + "; expected " +
@@ -151,9 +151,9 @@ Problem guessed_problem(const InputArrays& arrays, Pattern pattern, bool gradien
   Problem problem;
   problem.batch = arrays.roles.begin()->second.shape[0];
   problem.heads = greatest(arrays, 1);
-  const Array* key = role_of(arrays, "key");
+  const ArrayFile* key = role_of(arrays, "key");
   problem.kv_heads = key == nullptr ? problem.heads : key->shape[1];
-  const Array* query = role_of(arrays, "query");
+  const ArrayFile* query = role_of(arrays, "query");
   problem.key_length = one_of(arrays, {"key", "value"}).shape[2];
   problem.length = query != nullptr            ? query->shape[2]
                    : pattern == Pattern::cross ? greatest(arrays, 2)
@@ -191,8 +191,8 @@ void require_roles(const Mechanism& mechanism, const InputArrays& arrays) {
 
 Problem problem_of(const Mechanism& mechanism, const InputArrays& arrays) {
   const std::vector<Role> roles = mechanism.roles();
-  const Array* query = side(roles, arrays, Source::query_tokens);
-  const Array* key = side(roles, arrays, Source::key_tokens);
+  const ArrayFile* query = side(roles, arrays, Source::query_tokens);
+  const ArrayFile* key = side(roles, arrays, Source::key_tokens);
   if (query == nullptr) query = key;
   if (key == nullptr) key = query;
   Problem problem = mechanism.problem;
@@ -216,7 +216,7 @@ std::vector<std::int64_t Problem::*> open_widths(const InputArrays& arrays) {
   return widths;
 }
 
-arrays::Shape shape_of_role(const Role& role, const Mechanism& mechanism, const Array& array) {
+arrays::Shape shape_of_role(const Role& role, const Mechanism& mechanism, const ArrayFile& array) {
   arrays::Shape shape = mechanism.shape_of(role);
   if (role.source == Source::latent_stream && !mechanism.options.has("latents_per_head")) {
     shape[2] = array.shape[2];
@@ -236,7 +236,7 @@ Inputs inputs_from(const arrays::InputArrays& arrays, const Mechanism& mechanism
   if (arrays.mask) inputs.key_mask = mask_from(*arrays.mask, mechanism.problem);
   const at::Tensor hidden = arrays.mask ? inputs.key_mask.logical_not() : at::Tensor();
   for (const Role& role : mechanism.roles()) {
-    const Array& array = arrays.roles.at(role.name);
+    const ArrayFile& array = arrays.roles.at(role.name);
     at::Tensor tensor = tensor_from(array);
     if (!allow_nan) {
       const bool of_keys = role.source == Source::key_tokens;
@@ -269,7 +269,7 @@ void set_parameters(const arrays::InputArrays& arrays, Mechanism& mechanism, boo
   for (auto& [name, tensor] : parameters_of(mechanism)) {
     const auto found = arrays.parameters.find(name);
     if (found == arrays.parameters.end()) continue;
-    const Array& array = found->second;
+    const ArrayFile& array = found->second;
     if (type_of(array.element) != tensor.scalar_type()) {
       refuse(array, "the parameter " + name + " is " + arrays::to_string(array.element) +
                         "; expected " + arrays::to_string(element_of(tensor)));

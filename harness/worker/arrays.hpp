@@ -30,7 +30,7 @@ std::vector<std::int64_t Problem::*> open_widths(const arrays::InputArrays& arra
 /// [B, heads, tokens, width] as the mechanism wants the role. Tokens of a latent stream are as many
 /// as latents_per_head, or as `array` has where there is no such option.
 arrays::Shape shape_of_role(const Role& role, const Mechanism& mechanism,
-                            const arrays::Array& array);
+                            const arrays::ArrayFile& array);
 
 /// Parameters, then buffers, by name.
 std::vector<std::pair<std::string, at::Tensor>> parameters_of(const Mechanism& mechanism);

@@ -89,7 +89,7 @@ void judge_interference(result::TimingRound& timing, measure::Samples& samples, 
   timing.disturbed = !timing.disturbed_by.empty();
 }
 
-ChildContext::ChildContext(RunSettings settings, const Registry& registry, Progress progress,
+ChildContext::ChildContext(WorkSettings settings, const Registry& registry, Progress progress,
                            std::function<bool()> cancelled)
     : settings_(std::move(settings)),
       registry_(registry),
@@ -161,8 +161,8 @@ measure::Samples ChildContext::sampled(const tasks::Body& body, result::TimingRo
   return sample(body.call);
 }
 
-tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::Body& second,
-                                        double patience) {
+tasks::PairedTimes ChildContext::compare(const tasks::Body& first, const tasks::Body& second,
+                                         double patience) {
   measure::SamplingRule rule = settings_.rule;
   rule.warmup_seconds *= patience;
   rule.max_seconds *= patience;
@@ -174,7 +174,7 @@ tasks::Comparison ChildContext::compare(const tasks::Body& first, const tasks::B
     pairs.preempted.clear();
     if (pairs.stop == "disturbed") pairs.stop = "time";
   }
-  tasks::Comparison comparison;
+  tasks::PairedTimes comparison;
   comparison.first_seconds = attnbench::median(pairs.first_seconds);
   comparison.second_seconds = attnbench::median(pairs.second_seconds);
   comparison.ratio = measure::ratio_median(pairs);

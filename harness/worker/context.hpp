@@ -18,7 +18,7 @@ namespace attnbench::worker {
 using tasks::Json;
 
 /// The part of a run request that the work sees.
-struct RunSettings {
+struct WorkSettings {
   int round = 0;
   std::uint64_t seed = 0;
   std::string device = "cpu";
@@ -45,13 +45,13 @@ class ChildContext final : public tasks::Context {
   /// because this pins the process to as many CPUs, unless it is not to be pinned. The device is
   /// the one that was set up (see setup_device). `progress` is called at most ten times a
   /// second. `registry` must outlive the context.
-  ChildContext(RunSettings settings, const Registry& registry, Progress progress,
+  ChildContext(WorkSettings settings, const Registry& registry, Progress progress,
                std::function<bool()> cancelled = {});
   ~ChildContext() override;
 
   double measure(const std::string& what, const tasks::Body& body) override;
-  tasks::Comparison compare(const tasks::Body& first, const tasks::Body& second,
-                            double patience) override;
+  tasks::PairedTimes compare(const tasks::Body& first, const tasks::Body& second,
+                             double patience) override;
   tasks::MemoryMeter& memory() override;
   void progress(double done, double total, std::string_view what) override;
   bool cancelled() const override;
@@ -73,7 +73,7 @@ class ChildContext final : public tasks::Context {
   /// (see measure/pairs.hpp); `timing` says so.
   measure::Samples sampled(const tasks::Body& body, result::TimingRound& timing);
 
-  RunSettings settings_;
+  WorkSettings settings_;
   const Registry& registry_;
   Progress progress_;
   std::function<bool()> cancelled_;

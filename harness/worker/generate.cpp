@@ -40,7 +40,7 @@ std::int64_t resident_bytes() {
 ModelState state_for(const Model& model, std::int64_t needed, std::int64_t capacity,
                      const std::string& what) {
   const std::string tokens = what + " are " + std::to_string(needed) + " tokens";
-  if (const auto most = model.most_tokens(); most && needed > *most) {
+  if (const auto most = model.max_tokens(); most && needed > *most) {
     throw UsageError(tokens + ", and the model's learned positions end at " +
                      std::to_string(*most) +
                      ": ask for less, or train it with a greater length or other positions");
@@ -109,7 +109,7 @@ void score_file(Model& model, const protocol::Generate& request,
 
 protocol::GenerateAnswer generated(const Loaded& loaded, const protocol::Generate& request,
                                    const ChildContext::Progress& progress) {
-  const tasks::Cell cell = task_cell(request.cell, loaded.tasks);
+  const tasks::ResolvedCell cell = task_cell(request.cell, loaded.tasks);
   const tasks::Task& task = loaded.tasks.find(request.cell.task);
   tasks::training::require_byte_model(task, cell);
   const auto trained = tasks::training::trained_model(

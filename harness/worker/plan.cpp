@@ -22,7 +22,7 @@ Numbers finite(std::initializer_list<std::pair<const char*, double>> numbers) {
 
 attnbench::Forecast forecast_of(const Loaded& loaded, const attnbench::Cell& cell) {
   const tasks::Task& task = loaded.tasks.find(cell.task);
-  const tasks::Forecast made = task.forecast(loaded.registry, task_cell(cell, loaded.tasks));
+  const tasks::TaskForecast made = task.forecast(loaded.registry, task_cell(cell, loaded.tasks));
   attnbench::Forecast forecast;
   forecast.id = cell.id;
   forecast.supported = made.support.yes;
@@ -83,8 +83,8 @@ Json forecast_or_failure(const Loaded& loaded, const attnbench::Cell& cell) {
 
 }  // namespace
 
-tasks::Cell task_cell(const attnbench::Cell& cell, const tasks::TaskTable& tasks) {
-  tasks::Cell out;
+tasks::ResolvedCell task_cell(const attnbench::Cell& cell, const tasks::TaskTable& tasks) {
+  tasks::ResolvedCell out;
   out.id = cell.id;
   out.mechanism = cell.mechanism;
   out.implementation = cell.implementation;

@@ -12,7 +12,7 @@ namespace attnbench::worker {
 
 /// A cell as its task, one of `tasks`, takes it: with the defaults of its settings. Throws
 /// UsageError naming what is wrong.
-tasks::Cell task_cell(const attnbench::Cell& cell, const tasks::TaskTable& tasks);
+tasks::ResolvedCell task_cell(const attnbench::Cell& cell, const tasks::TaskTable& tasks);
 
 /// By name; numbers that are not finite are left out, since JSON has none.
 Numbers numbers_of(const Cost& cost);

@@ -8,7 +8,7 @@
 namespace attnbench::worker {
 namespace {
 
-using arrays::Array;
+using arrays::ArrayFile;
 using arrays::InputArrays;
 using arrays::Shape;
 using Values = std::map<std::string, OptionValue>;
@@ -16,7 +16,7 @@ using Values = std::map<std::string, OptionValue>;
 /// An array whose shape differs from what the mechanism wants.
 struct Misfit {
   std::string what;
-  const Array* array = nullptr;
+  const ArrayFile* array = nullptr;
   Shape wanted;
   /// The number of dimensions that differ; all of them where the ranks differ.
   std::size_t distance() const {
@@ -59,11 +59,11 @@ std::optional<Inferred> tried(const Entry& entry, const Values& said, const Prob
 
 Misfits misfits_of(const Inferred& inferred, const InputArrays& arrays) {
   Misfits misfits;
-  const auto compare = [&](const std::string& what, const Array& array, const Shape& wanted) {
+  const auto compare = [&](const std::string& what, const ArrayFile& array, const Shape& wanted) {
     if (array.shape != wanted) misfits.push_back({what, &array, wanted});
   };
   for (const Role& role : inferred.mechanism->roles()) {
-    const Array& array = arrays.roles.at(role.name);
+    const ArrayFile& array = arrays.roles.at(role.name);
     compare("the role " + role.name, array, shape_of_role(role, *inferred.mechanism, array));
   }
   for (const auto& [name, tensor] : parameters_of(*inferred.mechanism)) {

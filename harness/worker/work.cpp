@@ -16,8 +16,8 @@
 namespace attnbench::worker {
 namespace {
 
-RunSettings settings_of(const protocol::Run& request) {
-  RunSettings settings;
+WorkSettings settings_of(const protocol::Run& request) {
+  WorkSettings settings;
   settings.round = request.round;
   settings.seed = request.seed;
   settings.rule = request.measure;
@@ -112,7 +112,7 @@ void conclude(protocol::CheckAnswer& answer) {
 Json do_cell(const Loaded& loaded, const protocol::Run& request, process::Channel& channel) {
   install_counting_allocator();
   set_memory_limit(request.limits.memory_bytes);
-  const tasks::Cell cell = task_cell(request.cell, loaded.tasks);
+  const tasks::ResolvedCell cell = task_cell(request.cell, loaded.tasks);
   const tasks::Task& task = loaded.tasks.find(request.cell.task);
   ChildContext context(settings_of(request), loaded.registry, forward_to(channel, cell.id));
   const std::unique_ptr<tasks::Work> work = task.make(loaded.registry, cell);

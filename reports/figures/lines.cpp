@@ -15,7 +15,7 @@ constexpr const char* disturbed_entry = "disturbed: other programs had the CPU";
 
 struct Point {
   const Placed* placed;
-  Measured measured;
+  PlottedValue measured;
   bool disturbed = false;
 };
 
@@ -48,7 +48,7 @@ bool is_grounded(const Point& point, double foot) { return foot > 0 && point.mea
 Json row_of(const Point& point, const Json& x, const LineRequest& request, double factor,
             double foot) {
   Json row = provenance_row(*point.placed->cell);
-  const Measured& measured = point.measured;
+  const PlottedValue& measured = point.measured;
   const bool grounded = is_grounded(point, foot);
   row.update({{"x", x},
               {"series", point.placed->series},

@@ -37,10 +37,10 @@ Scale choose(double value, const std::vector<Scale>& scales) {
   return scales.back();
 }
 
-std::optional<Measured> measured_time(const CellRecord& cell, const std::string& what) {
+std::optional<PlottedValue> measured_time(const CellRecord& cell, const std::string& what) {
   const result::Timing* const timing = result::timing_of(cell, what);
   if (timing == nullptr) return std::nullopt;
-  return Measured{
+  return PlottedValue{
       timing->median_seconds, timing->low_seconds, timing->high_seconds,
       interval_words(timing->interval, timing->rounds.size(), timing->disturbed_rounds())};
 }
@@ -66,11 +66,11 @@ Quantity disturbed_time_quantity(const std::string& what) {
 }
 
 Quantity number_quantity(Values CellRecord::*part, const std::string& key) {
-  return [part, key](const CellRecord& cell) -> std::optional<Measured> {
+  return [part, key](const CellRecord& cell) -> std::optional<PlottedValue> {
     const bool usable = result::is_ok(cell) || result::is_disturbed(cell);
     const auto number = usable ? number_of(cell.*part, key) : std::nullopt;
     if (!number) return std::nullopt;
-    return Measured{*number, *number, *number, ""};
+    return PlottedValue{*number, *number, *number, ""};
   };
 }
 

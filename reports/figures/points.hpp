@@ -14,7 +14,7 @@ namespace attnbench::reports {
 using result::CellRecord;
 
 /// A number with its bounds; without any of its own both are the number.
-struct Measured {
+struct PlottedValue {
   double value = 0;
   double low = 0;
   double high = 0;
@@ -22,7 +22,7 @@ struct Measured {
 };
 
 /// What a figure takes from a cell; nothing where the cell does not have it.
-using Quantity = std::function<std::optional<Measured>(const CellRecord& cell)>;
+using Quantity = std::function<std::optional<PlottedValue>(const CellRecord& cell)>;
 
 /// Of a WHAT of timing; the cell's primary where `what` is empty. Cells that are not ok have none.
 Quantity time_quantity(const std::string& what);

@@ -25,9 +25,9 @@ std::string times_words(double ratio) {
 Scale ratio_scale(const std::vector<double>&) { return {1, "times"}; }
 
 /// The baseline's times by place on the axis.
-std::map<std::string, Measured> baseline_of(const Panel& panel, const std::string& series,
-                                            const Quantity& time) {
-  std::map<std::string, Measured> times;
+std::map<std::string, PlottedValue> baseline_of(const Panel& panel, const std::string& series,
+                                                const Quantity& time) {
+  std::map<std::string, PlottedValue> times;
   for (const Placed& placed : panel.cells) {
     if (placed.series != series || !placed.x) continue;
     if (const auto measured = time(*placed.cell)) times[placed.x->dump()] = *measured;
@@ -97,17 +97,18 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
   if (order.empty()) return std::nullopt;
   const Quantity time = time_quantity(timing);
   const auto baseline = baseline_of(panel, order.front(), time);
-  std::map<const CellRecord*, Measured> ratios;
+  std::map<const CellRecord*, PlottedValue> ratios;
   bool any = false;
   for (const Placed& placed : panel.cells) {
     const auto measured = time(*placed.cell);
     const auto found = placed.x ? baseline.find(placed.x->dump()) : baseline.end();
     if (!measured || found == baseline.end()) continue;
-    const Measured& base = found->second;
+    const PlottedValue& base = found->second;
     const bool own = placed.series == order.front();
-    ratios[placed.cell] = own ? Measured{1, 1, 1, ""}
-                              : Measured{base.value / measured->value, base.low / measured->high,
-                                         base.high / measured->low, measured->interval};
+    ratios[placed.cell] =
+        own ? PlottedValue{1, 1, 1, ""}
+            : PlottedValue{base.value / measured->value, base.low / measured->high,
+                           base.high / measured->low, measured->interval};
     any = any || !own;
   }
   if (!any) return std::nullopt;
@@ -120,7 +121,7 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
   request.caption = "The median time of " + order.front() +
                     " over that of each; bars and bands: the quotient of the intervals." +
                     disturbed_words(panel);
-  request.quantity = [ratios](const CellRecord& cell) -> std::optional<Measured> {
+  request.quantity = [ratios](const CellRecord& cell) -> std::optional<PlottedValue> {
     const auto found = ratios.find(&cell);
     if (found == ratios.end()) return std::nullopt;
     return found->second;

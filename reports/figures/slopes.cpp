@@ -18,7 +18,7 @@ namespace attnbench::reports {
 namespace {
 
 /// A value with its bounds; workspace has none.
-std::optional<Measured> measured(const CellRecord& cell, GrownQuantity what) {
+std::optional<PlottedValue> measured(const CellRecord& cell, GrownQuantity what) {
   return what == GrownQuantity::time
              ? time_quantity("")(cell)
              : number_quantity(&CellRecord::memory, "workspace_bytes")(cell);
@@ -95,8 +95,8 @@ std::map<std::string, std::vector<const Placed*>> neighbours_of(const Panel& pan
 Slope slope_of(const Placed& from, const Placed& to, GrownQuantity what) {
   const double x0 = from.x->get<double>();
   const double x1 = to.x->get<double>();
-  const Measured low = *measured(*from.cell, what);
-  const Measured high = *measured(*to.cell, what);
+  const PlottedValue low = *measured(*from.cell, what);
+  const PlottedValue high = *measured(*to.cell, what);
   return {
       &from,
       &to,

@@ -64,7 +64,7 @@ ATTNBENCH_JSON_READER(PairVerdict) {
   if (value.ratio) JSON_AT(ratio_low, ratio_high);
 }
 
-ATTNBENCH_JSON_READER(Sides) {
+ATTNBENCH_JSON_READER(VerdictSides) {
   JSON_AT(base);
   JSON_MAYBE(margin, confidence);
   json.at("new", value.changed);

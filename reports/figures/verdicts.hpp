@@ -38,7 +38,7 @@ struct PairVerdict {
 };
 
 /// Labels of the sides, and what the intervals were judged by.
-struct Sides {
+struct VerdictSides {
   std::string base;
   std::string changed;
   std::optional<double> margin;      ///< relative change below which nothing is SLOW or FAST
@@ -46,7 +46,7 @@ struct Sides {
 };
 
 struct Verdicts {
-  Sides turns;
+  VerdictSides turns;
   std::vector<PairVerdict> pairs;
 };
 

@@ -270,13 +270,13 @@ std::vector<Grid> grids_of(const Panel& panel, text::Letters letters) {
   return grids;
 }
 
-std::vector<Finding> findings_of(const Panel& panel) {
-  std::vector<Finding> findings;
+std::vector<SeriesFailure> findings_of(const Panel& panel) {
+  std::vector<SeriesFailure> findings;
   for (const Placed& placed : panel.cells) {
     if (result::is_ok(*placed.cell)) continue;
     const std::string status = to_string(placed.cell->status);
     const std::string& reason = placed.cell->reason;
-    auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& other) {
+    auto found = std::find_if(findings.begin(), findings.end(), [&](const SeriesFailure& other) {
       return other.series == placed.series && other.status == status && other.reason == reason;
     });
     if (found == findings.end())

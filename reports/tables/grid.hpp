@@ -41,7 +41,7 @@ Grid laid_out(const Panel& panel, const std::string& title, const std::vector<Gr
 std::vector<Grid> grids_of(const Panel& panel, text::Letters letters);
 
 /// Why cells of one series are not ok, and at which axis values.
-struct Finding {
+struct SeriesFailure {
   std::string series;
   std::string status;
   std::string reason;
@@ -49,6 +49,6 @@ struct Finding {
 };
 
 /// One per series, status and reason.
-std::vector<Finding> findings_of(const Panel& panel);
+std::vector<SeriesFailure> findings_of(const Panel& panel);
 
 }  // namespace attnbench::reports

@@ -105,9 +105,9 @@ std::string table(const result::Result& result, const TableStyle& style) {
     for (const Grid& grid : grids_of(panel, style.letters)) {
       text.append("\n").append(draw(grid, panel.axis, style));
     }
-    const std::vector<Finding> findings = findings_of(panel);
+    const std::vector<SeriesFailure> findings = findings_of(panel);
     if (!findings.empty()) text += '\n';
-    for (const Finding& finding : findings) {
+    for (const SeriesFailure& finding : findings) {
       std::string line = "  " + finding.series;
       if (!finding.places.empty()) line += " at " + finding.places;
       line += ": " + finding.status + ": " + text::quotable(finding.reason, 600);
@@ -152,7 +152,7 @@ std::string heading(const Panel& panel, const Grid& grid) {
   return text;
 }
 
-std::string finding_text(const Finding& finding) {
+std::string finding_text(const SeriesFailure& finding) {
   std::string text = finding.series;
   if (!finding.places.empty()) text.append(" at ").append(finding.places);
   return text.append(": ").append(finding.status).append(": ").append(finding.reason);
@@ -186,7 +186,7 @@ std::string markdown_tables(const result::Result& result) {
       text += "\n";
     }
     const auto findings = findings_of(panel);
-    for (const Finding& finding : findings) {
+    for (const SeriesFailure& finding : findings) {
       text.append("- ").append(text::escape_markdown(finding_text(finding))).append("\n");
     }
     if (!findings.empty()) text += "\n";

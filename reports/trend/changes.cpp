@@ -12,7 +12,7 @@ namespace attnbench::reports::trend {
 namespace {
 
 constexpr int shuffles = 999;
-constexpr double most_by_chance = 0.01;
+constexpr double max_by_chance = 0.01;
 constexpr double z_95 = 1.959964;
 
 /// Ranks from 1; equal values share the mean of theirs.
@@ -77,7 +77,7 @@ bool is_by_chance(std::vector<double> ranks, double score) {
       std::swap(ranks[i], ranks[dice.below(i + 1)]);
     if (best_split(ranks).score >= score) ++as_far;
   }
-  return as_far > most_by_chance * (shuffles + 1);
+  return as_far > max_by_chance * (shuffles + 1);
 }
 
 using Iterator = std::vector<double>::const_iterator;

@@ -47,31 +47,31 @@ double falls_below(const std::vector<double>& lengths, const std::vector<LogRati
 }
 
 /// What the sides alone say; `first` is where the faster lengths at the end begin.
-Crossing kind_of(const std::vector<LogRatio>& ratios, std::size_t first) {
+CrossingKind kind_of(const std::vector<LogRatio>& ratios, std::size_t first) {
   bool faster_before = false, slower_again = false;
   for (std::size_t i = 0; i < first; ++i) {
     faster_before |= ratios[i].side() == Side::faster;
     slower_again |= faster_before && ratios[i].side() == Side::slower;
   }
-  if (first == 0) return Crossing::below;
-  if (first < ratios.size()) return slower_again ? Crossing::several : Crossing::found;
-  if (ratios.back().side() == Side::unclear) return Crossing::undecided;
-  return faster_before ? Crossing::reverse : Crossing::none;
+  if (first == 0) return CrossingKind::below;
+  if (first < ratios.size()) return slower_again ? CrossingKind::several : CrossingKind::found;
+  if (ratios.back().side() == Side::unclear) return CrossingKind::undecided;
+  return faster_before ? CrossingKind::reverse : CrossingKind::none;
 }
 
 }  // namespace
 
-Crossover cross(const std::vector<double>& lengths, const std::vector<Time>& times,
-                const std::vector<Time>& exact, const std::vector<double>& without) {
+CrossingStatement cross(const std::vector<double>& lengths, const std::vector<Time>& times,
+                        const std::vector<Time>& exact, const std::vector<double>& without) {
   std::vector<LogRatio> ratios;
   for (std::size_t i = 0; i < lengths.size(); ++i) ratios.push_back(log_ratio(times[i], exact[i]));
   std::size_t first = ratios.size();
   while (first > 0 && ratios[first - 1].side() == Side::faster) --first;
-  Crossover crossover;
+  CrossingStatement crossover;
   crossover.shortest = lengths.front();
   crossover.longest = lengths.back();
   crossover.crossing = kind_of(ratios, first);
-  if (crossover.crossing != Crossing::found) return crossover;
+  if (crossover.crossing != CrossingKind::found) return crossover;
   std::size_t slower = first;
   while (slower > 0 && ratios[slower].side() != Side::slower) --slower;
   const bool bounded = ratios[slower].side() == Side::slower;

@@ -30,9 +30,9 @@ std::string implementation_text(const result::CellRecord& cell, const std::strin
   return text;
 }
 
-Cell cell_of(const Placed& placed, const std::string& conditions, const Ranked& ranked_time) {
+Candidate cell_of(const Placed& placed, const std::string& conditions, const Ranked& ranked_time) {
   const result::CellRecord& record = *placed.cell;
-  Cell cell;
+  Candidate cell;
   cell.label = placed.series;
   cell.implementation = implementation_text(record, conditions);
   cell.exact = record.mechanism == exact_mechanism;
@@ -74,7 +74,7 @@ Accuracy accuracy_of(const Selection& selection, const std::string& axis) {
 }
 
 /// A decoding's length is that of its context; the tokens that follow are its steps.
-void tell_of_decoding(Question& question, const Panel& panel) {
+void tell_of_decoding(PanelQuestion& question, const Panel& panel) {
   if (question.axis == "length") question.place = "a context of length";
   const auto steps = value_of(*panel.cells.front().cell, "steps");
   const bool shared =
@@ -85,8 +85,8 @@ void tell_of_decoding(Question& question, const Panel& panel) {
                          (*steps == 1 ? " token decoded" : " tokens decoded");
 }
 
-Question question_of(const Panel& panel) {
-  Question question;
+PanelQuestion question_of(const Panel& panel) {
+  PanelQuestion question;
   question.task = panel.task_label;
   if (!panel.facet.empty()) question.task += ", " + panel.facet_text();
   question.axis = panel.axis;
@@ -109,15 +109,15 @@ Question question_of(const Panel& panel) {
     }
     question.untrained = missing_trainings(panel);
     // A training's own time is not what it is judged by.
-    for (Cell& cell : question.cells) cell.time.reset();
+    for (Candidate& cell : question.cells) cell.time.reset();
   }
   return question;
 }
 
 }  // namespace
 
-Input input_of(const result::Result& result) {
-  Input input;
+VerdictInput input_of(const result::Result& result) {
+  VerdictInput input;
   input.machine = machine_text(result);
   for (const Panel& panel : panels(result)) {
     input.questions.push_back(question_of(panel));

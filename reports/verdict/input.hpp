@@ -6,7 +6,7 @@
 
 namespace attnbench::reports::verdict {
 
-Input input_of(const result::Result& result);
+VerdictInput input_of(const result::Result& result);
 
 Verdict verdict_of(const result::Result& result);
 

@@ -11,7 +11,7 @@
 namespace attnbench::reports::verdict {
 namespace {
 
-constexpr std::size_t most_listed = 8;
+constexpr std::size_t max_listed = 8;
 
 using text::name_in_sentence;
 
@@ -33,9 +33,9 @@ std::vector<std::string> names_of(const std::vector<std::string>& labels) {
 
 /// The first few, and how many more.
 std::string shortened(std::vector<std::string> words) {
-  if (words.size() > most_listed) {
-    const std::size_t left = words.size() - most_listed + 1;
-    words.resize(most_listed - 1);
+  if (words.size() > max_listed) {
+    const std::size_t left = words.size() - max_listed + 1;
+    words.resize(max_listed - 1);
     words.push_back(std::to_string(left) + " more");
   }
   return listed(words, "; ", "; ");
@@ -115,10 +115,10 @@ void add_accuracy_lines(const Answer& answer, std::vector<Line>& lines) {
   const bool alone = answer.accuracies.size() < 2;
   if (!answer.untrained.empty()) {
     lines.push_back({best, "cannot tell: " + missing_words(answer.untrained)});
-  } else if (answer.most_accurate.size() == 1) {
-    lines.push_back({best, name_in_sentence(answer.most_accurate.front())});
-  } else if (answer.most_accurate.size() > 1) {
-    lines.push_back({best, "cannot tell between " + listed(names_of(answer.most_accurate)) +
+  } else if (answer.max_accurate.size() == 1) {
+    lines.push_back({best, name_in_sentence(answer.max_accurate.front())});
+  } else if (answer.max_accurate.size() > 1) {
+    lines.push_back({best, "cannot tell between " + listed(names_of(answer.max_accurate)) +
                                ": their seeds overlap"});
   } else if (!alone) {
     lines.push_back({best, "not ranked: that takes two seeds or more of each (model_seed)"});
@@ -134,10 +134,10 @@ std::string timed_words(const Answer& answer) {
 
 /// The first crossover of `label`, or of any with an empty one: if possible one that has a slower
 /// length before it. Without one the next run may find no crossover at all.
-const Crossover* crossing_found(const Answer& answer, const std::string& label) {
-  const Crossover* unbounded = nullptr;
-  for (const Crossover& one : answer.crossings) {
-    if (one.crossing != Crossing::found || (!label.empty() && one.label != label)) continue;
+const CrossingStatement* crossing_found(const Answer& answer, const std::string& label) {
+  const CrossingStatement* unbounded = nullptr;
+  for (const CrossingStatement& one : answer.crossings) {
+    if (one.crossing != CrossingKind::found || (!label.empty() && one.label != label)) continue;
     if (one.low) return &one;
     if (unbounded == nullptr) unbounded = &one;
   }
@@ -165,7 +165,7 @@ std::string spoken(const Answer& answer) {
     text += "the fastest " + timed + " is that of " + listed(names_of(last.labels), " or ") +
             ", which these intervals cannot tell apart";
   }
-  const Crossover* crossing =
+  const CrossingStatement* crossing =
       last.labels.size() == 1 ? crossing_found(answer, last.labels.front()) : nullptr;
   if (crossing == nullptr) crossing = crossing_found(answer, "");
   if (crossing == nullptr) return text;
@@ -216,9 +216,9 @@ std::string text_of(const std::vector<Gap>& gaps) {
 }
 
 /// Without what is missing.
-std::string found_text(const Crossover& crossover) {
+std::string found_text(const CrossingStatement& crossover) {
   switch (crossover.crossing) {
-    case Crossing::found:
+    case CrossingKind::found:
       if (crossover.within_gap) {
         return std::string("from ") +
                (crossover.low
@@ -229,17 +229,17 @@ std::string found_text(const Crossover& crossover) {
       return "from " + rounded_length(crossover.length) + " tokens on (" +
              (crossover.low ? rounded_length(*crossover.low) + " to " : "at most ") +
              rounded_length(crossover.high) + ")";
-    case Crossing::below:
+    case CrossingKind::below:
       return "at all measured lengths, from " + place_text("length", crossover.shortest) + " on";
-    case Crossing::none:
+    case CrossingKind::none:
       return "not up to " + place_text("length", crossover.longest);
-    case Crossing::reverse:
+    case CrossingKind::reverse:
       return "at short lengths alone";
-    case Crossing::several:
+    case CrossingKind::several:
       return "at some lengths: the order changes more than once";
-    case Crossing::undecided:
+    case CrossingKind::undecided:
       return "cannot tell at " + place_text("length", crossover.longest);
-    case Crossing::missing:
+    case CrossingKind::missing:
       break;
   }
   return "";
@@ -247,7 +247,7 @@ std::string found_text(const Crossover& crossover) {
 
 }  // namespace
 
-std::string text_of(const Crossover& crossover) {
+std::string text_of(const CrossingStatement& crossover) {
   const std::string found = found_text(crossover), gaps = text_of(crossover.gaps);
   return found + (found.empty() || gaps.empty() ? "" : "; ") + gaps;
 }
@@ -257,12 +257,12 @@ namespace {
 /// A line of each mechanism; one of those that say the same of what is missing, against the same.
 void add_crossing_lines(const Answer& answer, std::vector<Line>& lines) {
   struct Shared {
-    const Crossover* first;
+    const CrossingStatement* first;
     std::vector<std::string> names;
   };
   std::vector<Shared> all;
   const auto named = [](const std::string& name) { return name.empty() ? "" : " (" + name + ")"; };
-  for (const Crossover& one : answer.crossings) {
+  for (const CrossingStatement& one : answer.crossings) {
     const std::string name = name_in_sentence(one.label) + named(one.implementation);
     const auto same = std::find_if(all.begin(), all.end(), [&](const Shared& other) {
       return !one.gaps.empty() && other.first->against == one.against &&
@@ -291,9 +291,10 @@ std::vector<Line> lines_of(const Answer& answer) {
   }
   // Where nothing is ranked, the list of what is not ok says why.
   const bool none_told =
-      answer.fastest.empty() &&
-      std::all_of(answer.crossings.begin(), answer.crossings.end(),
-                  [](const Crossover& one) { return one.crossing == Crossing::missing; });
+      answer.fastest.empty() && std::all_of(answer.crossings.begin(), answer.crossings.end(),
+                                            [](const CrossingStatement& one) {
+                                              return one.crossing == CrossingKind::missing;
+                                            });
   if (!none_told) add_crossing_lines(answer, lines);
   for (const auto& [label, found] : answer.searched) {
     lines.push_back({label + " faster than exact attention from (tokens)", found});

@@ -21,7 +21,7 @@ std::vector<Line> lines_of(const Answer& answer);
 std::vector<Line> lines_of(const std::vector<Exception>& exceptions);
 
 /// "from 1100 tokens on (900 to 1300)", "not up to 8192", …
-std::string text_of(const Crossover& crossover);
+std::string text_of(const CrossingStatement& crossover);
 
 /// A value of the axis: 1024, or 16.0 KiB of states.
 std::string place_text(const std::string& axis, double x);

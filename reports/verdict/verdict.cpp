@@ -12,28 +12,29 @@ namespace attnbench::reports::verdict {
 namespace {
 
 /// Ascending; the first is empty where cells have no place.
-std::vector<std::optional<double>> places_of(const Question& question) {
+std::vector<std::optional<double>> places_of(const PanelQuestion& question) {
   std::set<std::optional<double>> places;
-  for (const Cell& cell : question.cells) places.insert(cell.x);
+  for (const Candidate& cell : question.cells) places.insert(cell.x);
   return {places.begin(), places.end()};
 }
 
-bool is_ranked(const Cell& cell) {
+bool is_ranked(const Candidate& cell) {
   return cell.status == result::Status::ok && cell.time && cell.over_rounds && cell.time->low > 0;
 }
 
-std::vector<const Cell*> ranked_at(const Question& question, const std::optional<double>& x) {
-  std::vector<const Cell*> cells;
-  for (const Cell& cell : question.cells) {
+std::vector<const Candidate*> ranked_at(const PanelQuestion& question,
+                                        const std::optional<double>& x) {
+  std::vector<const Candidate*> cells;
+  for (const Candidate& cell : question.cells) {
     if (is_ranked(cell) && cell.x == x) cells.push_back(&cell);
   }
   return cells;
 }
 
 /// Those that have a time, or should.
-std::vector<Entrant> entrants_of(const std::vector<Cell>& cells) {
+std::vector<Entrant> entrants_of(const std::vector<Candidate>& cells) {
   std::vector<Entrant> entrants;
-  for (const Cell& cell : cells) {
+  for (const Candidate& cell : cells) {
     if (cell.status == result::Status::ok && !cell.time) continue;
     entrants.push_back({cell.label, cell.x, cell.status,
                         is_ranked(cell) ? cell.time : std::optional<Time>(), cell.unchecked});
@@ -42,16 +43,16 @@ std::vector<Entrant> entrants_of(const std::vector<Cell>& cells) {
 }
 
 /// Whether a time grows with the place, so that a shorter length bounds it.
-bool rises(const Question& question) { return question.axis == "length"; }
+bool rises(const PanelQuestion& question) { return question.axis == "length"; }
 
-std::vector<Fastest> rank(const Question& question) {
+std::vector<Fastest> rank(const PanelQuestion& question) {
   const std::vector<Entrant> entrants = entrants_of(question.cells);
   std::vector<Fastest> all;
   for (const std::optional<double>& x : places_of(question)) {
-    const std::vector<const Cell*> cells = ranked_at(question, x);
+    const std::vector<const Candidate*> cells = ranked_at(question, x);
     if (cells.size() < 2) continue;
     std::vector<Time> times;
-    for (const Cell* cell : cells) times.push_back(*cell->time);
+    for (const Candidate* cell : cells) times.push_back(*cell->time);
     Fastest fastest;
     fastest.x = x;
     for (const std::size_t i : least_of(times)) {
@@ -74,10 +75,10 @@ struct Exact {
   std::string implementation;
   std::vector<Missing> missing;  ///< exact attention that may be faster
 
-  void add(const Cell& cell);
+  void add(const Candidate& cell);
 };
 
-void Exact::add(const Cell& cell) {
+void Exact::add(const Candidate& cell) {
   if (!time || cell.time->median < time->median) implementation = cell.implementation;
   if (!time) time = cell.time;
   time->median = std::min(time->median, cell.time->median);
@@ -86,10 +87,10 @@ void Exact::add(const Cell& cell) {
 }
 
 /// By length, for those at which any was asked for.
-std::map<double, Exact> exact_lines(const Question& question) {
+std::map<double, Exact> exact_lines(const PanelQuestion& question) {
   std::map<double, Exact> lines;
-  std::vector<Cell> cells;
-  for (const Cell& cell : question.cells) {
+  std::vector<Candidate> cells;
+  for (const Candidate& cell : question.cells) {
     if (!cell.exact || !cell.x) continue;
     cells.push_back(cell);
     Exact& exact = lines[*cell.x];
@@ -105,7 +106,7 @@ std::map<double, Exact> exact_lines(const Question& question) {
 
 /// A mechanism's times beside exact attention's.
 struct Beside {
-  std::map<double, const Cell*> own;
+  std::map<double, const Candidate*> own;
   std::vector<Gap> gaps;
 
   void add_gap(double length, const std::vector<Missing>& missing);
@@ -119,10 +120,10 @@ void Beside::add_gap(double length, const std::vector<Missing>& missing) {
   gap.lengths.insert(std::lower_bound(gap.lengths.begin(), gap.lengths.end(), length), length);
 }
 
-Beside beside(const std::map<double, Exact>& lines, const Question& question,
+Beside beside(const std::map<double, Exact>& lines, const PanelQuestion& question,
               const std::string& label) {
   Beside all;
-  for (const Cell& cell : question.cells) {
+  for (const Candidate& cell : question.cells) {
     if (cell.label != label || cell.exact || !cell.x) continue;
     const auto line = lines.find(*cell.x);
     if (line == lines.end()) continue;
@@ -134,9 +135,9 @@ Beside beside(const std::map<double, Exact>& lines, const Question& question,
   return all;
 }
 
-std::vector<std::string> labels_of(const Question& question) {
+std::vector<std::string> labels_of(const PanelQuestion& question) {
   std::vector<std::string> labels;
-  for (const Cell& cell : question.cells) {
+  for (const Candidate& cell : question.cells) {
     if (std::find(labels.begin(), labels.end(), cell.label) == labels.end()) {
       labels.push_back(cell.label);
     }
@@ -144,13 +145,13 @@ std::vector<std::string> labels_of(const Question& question) {
   return labels;
 }
 
-std::vector<Crossover> crossings_of(const Question& question) {
+std::vector<CrossingStatement> crossings_of(const PanelQuestion& question) {
   if (question.axis != "length") return {};
   const std::map<double, Exact> exact = exact_lines(question);
-  std::vector<Crossover> all;
+  std::vector<CrossingStatement> all;
   for (const std::string& label : labels_of(question)) {
     Beside lines = beside(exact, question, label);
-    Crossover crossover;
+    CrossingStatement crossover;
     std::vector<double> lengths, without;
     std::vector<Time> own, other;
     for (const auto& [length, cell] : lines.own) {
@@ -164,13 +165,13 @@ std::vector<Crossover> crossings_of(const Question& question) {
     if (lengths.size() >= 2) {
       crossover = cross(lengths, own, other, without);
       const double place =
-          crossover.crossing == Crossing::found
+          crossover.crossing == CrossingKind::found
               ? *std::lower_bound(lengths.begin(), std::prev(lengths.end()), crossover.high)
               : lengths.back();
       crossover.implementation = lines.own.at(place)->implementation;
       crossover.against = exact.at(place).implementation;
     } else if (lengths.size() + without.size() >= 2) {
-      crossover.crossing = Crossing::missing;
+      crossover.crossing = CrossingKind::missing;
     } else {
       continue;
     }
@@ -182,10 +183,10 @@ std::vector<Crossover> crossings_of(const Question& question) {
 }
 
 /// Bytes of `member` at the greatest place where at least two cells have them, ascending.
-std::vector<Amount> amounts(const Question& question, std::optional<double> Cell::*member,
+std::vector<Amount> amounts(const PanelQuestion& question, std::optional<double> Candidate::*member,
                             const std::optional<double>& x) {
   std::vector<Amount> all;
-  for (const Cell& cell : question.cells) {
+  for (const Candidate& cell : question.cells) {
     const bool known = cell.status == result::Status::ok ||
                        cell.status == result::Status::disturbed;  // bytes are not disturbed
     if (known && cell.x == x && cell.*member) all.push_back({cell.label, *(cell.*member)});
@@ -195,23 +196,23 @@ std::vector<Amount> amounts(const Question& question, std::optional<double> Cell
   return all.size() < 2 ? std::vector<Amount>{} : all;
 }
 
-void add_bytes(const Question& question, Answer& answer) {
+void add_bytes(const PanelQuestion& question, Answer& answer) {
   const auto places = places_of(question);
   for (auto x = places.rbegin(); x != places.rend(); ++x) {
-    answer.workspaces = amounts(question, &Cell::workspace_bytes, *x);
-    answer.states = amounts(question, &Cell::state_bytes, *x);
+    answer.workspaces = amounts(question, &Candidate::workspace_bytes, *x);
+    answer.states = amounts(question, &Candidate::state_bytes, *x);
     if (answer.workspaces.empty() && answer.states.empty()) continue;
     answer.bytes_at = *x;
     return;
   }
 }
 
-bool is_better(const Measure& measure, double a, double b) {
+bool is_better(const QualityMeasure& measure, double a, double b) {
   return measure.less_is_better ? a < b : a > b;
 }
 
 /// Of each label the best training, or that at the end of an axis which is not a choice of its own.
-std::vector<Accuracy> best_of_each(const Question& question) {
+std::vector<Accuracy> best_of_each(const PanelQuestion& question) {
   std::map<std::string, Accuracy> best;
   const bool by_size = question.axis == "state_bytes";
   for (const Accuracy& one : question.accuracies) {
@@ -229,7 +230,7 @@ std::vector<Accuracy> best_of_each(const Question& question) {
   return all;
 }
 
-void add_accuracies(const Question& question, Answer& answer) {
+void add_accuracies(const PanelQuestion& question, Answer& answer) {
   answer.accuracies = best_of_each(question);
   answer.measure = question.measure;
   answer.untrained = question.untrained;
@@ -241,11 +242,11 @@ void add_accuracies(const Question& question, Answer& answer) {
   for (const Accuracy& one : answer.accuracies) {
     const bool overlaps =
         answer.measure.less_is_better ? one.low <= best.high : one.high >= best.low;
-    if (overlaps) answer.most_accurate.push_back(one.label);
+    if (overlaps) answer.max_accurate.push_back(one.label);
   }
 }
 
-Answer answer_to(const Question& question) {
+Answer answer_to(const PanelQuestion& question) {
   Answer answer;
   answer.task = question.task;
   answer.what = question.what;
@@ -254,7 +255,7 @@ Answer answer_to(const Question& question) {
   answer.conditions = question.conditions;
   answer.fastest = rank(question);
   answer.crossings = crossings_of(question);
-  for (const Cell& cell : question.cells) {
+  for (const Candidate& cell : question.cells) {
     if (cell.crossover.empty()) continue;
     const std::string place =
         cell.x ? ", " + question.axis + " " + place_text(question.axis, *cell.x) : "";
@@ -264,16 +265,16 @@ Answer answer_to(const Question& question) {
   add_accuracies(question, answer);
   answer.one_process_each =
       answer.fastest.empty() &&
-      std::count_if(question.cells.begin(), question.cells.end(), [](const Cell& cell) {
+      std::count_if(question.cells.begin(), question.cells.end(), [](const Candidate& cell) {
         return cell.status == result::Status::ok && cell.time && !cell.over_rounds;
       }) > 1;
   return answer;
 }
 
-std::vector<Exception> exceptions_of(const Input& input) {
+std::vector<Exception> exceptions_of(const VerdictInput& input) {
   std::map<result::Status, Exception> all;
-  for (const Question& question : input.questions) {
-    for (const Cell& cell : question.cells) {
+  for (const PanelQuestion& question : input.questions) {
+    for (const Candidate& cell : question.cells) {
       if (cell.status == result::Status::ok) continue;
       Exception& one = all.try_emplace(cell.status, Exception{cell.status, 0, {}}).first->second;
       ++one.count;
@@ -290,9 +291,10 @@ std::vector<Exception> exceptions_of(const Input& input) {
 
 }  // namespace
 
-Verdict judge(const Input& input) {
+Verdict judge(const VerdictInput& input) {
   Verdict verdict;
-  for (const Question& question : input.questions) verdict.answers.push_back(answer_to(question));
+  for (const PanelQuestion& question : input.questions)
+    verdict.answers.push_back(answer_to(question));
   verdict.exceptions = exceptions_of(input);
   verdict.sentence = sentence_of(input.machine, verdict.answers);
   return verdict;

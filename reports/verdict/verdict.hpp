@@ -19,7 +19,7 @@ namespace attnbench::reports::verdict {
 /// Seconds over rounds.
 using Time = Estimate;
 
-struct Cell {
+struct Candidate {
   std::string label;           ///< its line in tables and figures
   std::string implementation;  ///< "latte/fused, 32 latents per head"
   bool exact = false;          ///< exact attention, whatever computes it
@@ -34,7 +34,7 @@ struct Cell {
 };
 
 /// How the trainings of a question are judged: by accuracy, or by bits per byte.
-struct Measure {
+struct QualityMeasure {
   std::string words = "accuracy";
   std::string plural = "accuracies";
   std::string best = "most accurate";
@@ -54,21 +54,21 @@ struct Accuracy {
 };
 
 /// Cells that may be compared with each other: a panel of the result.
-struct Question {
+struct PanelQuestion {
   std::string task;        ///< "forward", or "kernel, batch=4" where a task has several panels
   std::string what;        ///< what is timed: "forward", "step", …
   std::string axis;        ///< "length"; empty where the cells share none
   std::string place;       ///< the axis in words: "length", "a context of length"
   std::string conditions;  ///< "B=1, H=4, D=64, causal, scope mix, float32, cpu"
-  std::vector<Cell> cells;
+  std::vector<Candidate> cells;
   std::vector<Accuracy> accuracies;
   std::vector<Missing> untrained;  ///< what should have an accuracy
-  Measure measure = {};
+  QualityMeasure measure = {};
 };
 
-struct Input {
+struct VerdictInput {
   std::string machine;  ///< "Intel Xeon, 2 threads"
-  std::vector<Question> questions;
+  std::vector<PanelQuestion> questions;
 };
 
 /// What is fastest at one place of the axis. Nothing is where something missing may be faster.
@@ -80,7 +80,7 @@ struct Fastest {
   Time time;                        ///< of the first
 };
 
-enum class Crossing {
+enum class CrossingKind {
   found,      ///< slower at shorter lengths, faster from `length` on
   below,      ///< faster at every measured length
   none,       ///< not faster at any
@@ -97,11 +97,11 @@ struct Gap {
 };
 
 /// From which length on a mechanism is faster than the fastest exact attention.
-struct Crossover {
+struct CrossingStatement {
   std::string label;
   std::string implementation;  ///< its own, at the end of the interval (or at the longest length)
   std::string against;         ///< the exact one's, there
-  Crossing crossing = Crossing::undecided;
+  CrossingKind crossing = CrossingKind::undecided;
   double length = 0;          ///< where the medians meet, of `found`
   std::optional<double> low;  ///< before it the mechanism is slower; absent where that is not known
   double high = 0;            ///< from it on the mechanism is faster
@@ -122,17 +122,17 @@ struct Answer {
   std::string axis;
   std::string place;
   std::string conditions;
-  std::vector<Fastest> fastest;      ///< ascending; none where fewer than two cells may be ranked
-  std::vector<Crossover> crossings;  ///< for the axis "length"
+  std::vector<Fastest> fastest;  ///< ascending; none where fewer than two cells may be ranked
+  std::vector<CrossingStatement> crossings;                   ///< for the axis "length"
   std::vector<std::pair<std::string, std::string>> searched;  ///< label, what a search found
   std::optional<double> bytes_at;                             ///< where on the axis both lists are
   std::vector<Amount> workspaces;                             ///< ascending
   std::vector<Amount> states;                                 ///< ascending
   std::vector<Accuracy> accuracies;                           ///< best first
   std::vector<Missing> untrained;                             ///< of which one may be better
-  Measure measure;
-  std::vector<std::string> most_accurate;  ///< more than one where seeds overlap; none of one seed
-  bool one_process_each = false;           ///< times that rank nothing
+  QualityMeasure measure;
+  std::vector<std::string> max_accurate;  ///< more than one where seeds overlap; none of one seed
+  bool one_process_each = false;          ///< times that rank nothing
 };
 
 /// Cells that are not ok, by status.
@@ -150,14 +150,14 @@ struct Verdict {
 
 /// Ranks cells that are ok and timed over rounds; two whose intervals overlap are not told apart,
 /// and nothing is said that a cell without such a time could overturn.
-Verdict judge(const Input& input);
+Verdict judge(const VerdictInput& input);
 
 /// The crossover of two lines of times over lengths, both ascending and of the same lengths, at
 /// least one. Ends of the interval lie where the ratio's bounds (of intervals: low/high, high/low)
 /// reach 1 between two measured lengths; a ratio in between is taken as a power of the length.
 /// Where one of `without`, lengths that were asked for and have no times, lies between the last
 /// slower and the first faster length, these two are the ends.
-Crossover cross(const std::vector<double>& lengths, const std::vector<Time>& times,
-                const std::vector<Time>& exact, const std::vector<double>& without = {});
+CrossingStatement cross(const std::vector<double>& lengths, const std::vector<Time>& times,
+                        const std::vector<Time>& exact, const std::vector<double>& without = {});
 
 }  // namespace attnbench::reports::verdict

@@ -10,7 +10,7 @@ namespace {
 class MixTarget final : public BenchmarkTarget {
  public:
   MixTarget(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
-            const Settings& settings, std::uint64_t seed)
+            const CallSettings& settings, std::uint64_t seed)
       : mechanism_(std::move(mechanism)),
         implementation_(implementation),
         inputs_(random_inputs(*mechanism_, seed, settings.input_scale, settings.has_backward())) {}
@@ -48,7 +48,7 @@ class MixTarget final : public BenchmarkTarget {
 class LayerTarget final : public BenchmarkTarget {
  public:
   LayerTarget(const std::shared_ptr<Mechanism>& mechanism, const Implementation& implementation,
-              const Settings& settings, std::uint64_t seed)
+              const CallSettings& settings, std::uint64_t seed)
       : mechanism_(mechanism),
         scope_(settings.scope),
         layer_(std::make_shared<Layer>(mechanism, implementation, settings.scope, seed)) {
@@ -116,7 +116,8 @@ class LayerTarget final : public BenchmarkTarget {
 class ModelTarget final : public BenchmarkTarget {
  public:
   ModelTarget(const std::function<std::shared_ptr<Mechanism>()>& make,
-              const Implementation& implementation, const Settings& settings, std::uint64_t seed)
+              const Implementation& implementation, const CallSettings& settings,
+              std::uint64_t seed)
       : model_(std::make_shared<training::Model>(make, implementation, *settings.model, seed)),
         shape_{settings.problem.batch, settings.problem.length, settings.model->vocabulary},
         ids_(at::randint(settings.model->vocabulary,
@@ -147,7 +148,7 @@ class ModelTarget final : public BenchmarkTarget {
 
 std::unique_ptr<BenchmarkTarget> make_target(
     const std::function<std::shared_ptr<Mechanism>()>& make, const Implementation& implementation,
-    const Settings& settings, std::uint64_t seed) {
+    const CallSettings& settings, std::uint64_t seed) {
   if (settings.model) {
     return std::make_unique<ModelTarget>(make, implementation, settings, seed);
   }

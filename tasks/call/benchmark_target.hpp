@@ -39,6 +39,6 @@ class BenchmarkTarget {
 /// mechanism for the problem.
 std::unique_ptr<BenchmarkTarget> make_target(
     const std::function<std::shared_ptr<Mechanism>()>& make, const Implementation& implementation,
-    const Settings& settings, std::uint64_t seed);
+    const CallSettings& settings, std::uint64_t seed);
 
 }  // namespace attnbench::tasks::call

@@ -28,7 +28,7 @@ struct Projections {
   double output_bytes = 0;  ///< of the output projection
 };
 
-Projections projections_of(const Settings& settings, const RoleInputs& inputs) {
+Projections projections_of(const CallSettings& settings, const RoleInputs& inputs) {
   Projections sum;
   if (settings.scope == Scope::mix) return sum;
   const Problem& problem = settings.problem;
@@ -62,7 +62,7 @@ Projections projections_of(const Settings& settings, const RoleInputs& inputs) {
 }
 
 struct ModelSizes {
-  explicit ModelSizes(const Settings& settings)
+  explicit ModelSizes(const CallSettings& settings)
       : layers(static_cast<double>(settings.model->layers)),
         tokens(static_cast<double>(settings.problem.batch * settings.problem.length)),
         width(static_cast<double>(settings.problem.width())),
@@ -77,7 +77,7 @@ struct ModelSizes {
   double products;  ///< of the MLP; as many hidden tensors live there at once
 };
 
-double weights_bytes(double layer_weight_bytes, const Settings& settings) {
+double weights_bytes(double layer_weight_bytes, const CallSettings& settings) {
   const auto around =
       static_cast<double>(training::weights_around(*settings.model, settings.problem));
   const ModelSizes n(settings);
@@ -88,7 +88,7 @@ double weights_bytes(double layer_weight_bytes, const Settings& settings) {
 /// MLPs, head and their backward passes, but not norms and activations, which cost a few operations
 /// per number. The minimal bytes are those of weights and logits: tensors between blocks need not
 /// leave the chip.
-Cost model_cost(const Cost& layer, double weight_bytes, const Settings& settings) {
+Cost model_cost(const Cost& layer, double weight_bytes, const CallSettings& settings) {
   const ModelSizes n(settings);
   const double forward = settings.pass == Pass::backward ? 0 : 1;
   const double backward = settings.has_backward() ? 1 : 0;
@@ -110,7 +110,7 @@ Cost model_cost(const Cost& layer, double weight_bytes, const Settings& settings
 /// `mix_bytes`: the prediction for one mix and its projected inputs; `mix_saved_bytes`: what it
 /// keeps for its backward pass; `weight_bytes`: the weights of one layer.
 double model_peak_bytes(double mix_bytes, double mix_saved_bytes, double weight_bytes,
-                        const Settings& settings) {
+                        const CallSettings& settings) {
   const ModelSizes n(settings);
   const double weights = weights_bytes(weight_bytes, settings);
   const double token_bytes = n.tokens * n.width * n.bytes;
@@ -125,7 +125,7 @@ double model_peak_bytes(double mix_bytes, double mix_saved_bytes, double weight_
 }
 
 /// Whether the scope has what the positions are added to.
-Support positions_support(const Settings& settings) {
+Support positions_support(const CallSettings& settings) {
   if (settings.positions == Positions::none || settings.model) return {};
   if (settings.positions != Positions::rotary) {
     return Support::no(
@@ -138,19 +138,20 @@ Support positions_support(const Settings& settings) {
       "projected, layer or model, or positions none");
 }
 
-double output_bytes(const Settings& settings) {
+double output_bytes(const CallSettings& settings) {
   return static_cast<double>(output_elements(settings.problem) * bytes_of(settings.problem.dtype));
 }
 
 /// The least bytes that the forward pass of the scope reads and writes.
-double forward_bytes(const Cost& mix, const Settings& settings, const Projections& projections) {
+double forward_bytes(const Cost& mix, const CallSettings& settings,
+                     const Projections& projections) {
   if (settings.scope == Scope::mix) return mix.minimal_bytes;
   const double out =
       settings.scope == Scope::layer ? projections.output_bytes : output_bytes(settings);
   return projections.token_bytes + projections.weight_bytes + out;
 }
 
-Cost timed_cost(const Cost& mix, const Settings& settings, const RoleInputs& inputs) {
+Cost timed_cost(const Cost& mix, const CallSettings& settings, const RoleInputs& inputs) {
   const Projections projections = projections_of(settings, inputs);
   const double forward = settings.pass == Pass::backward ? 0 : 1;
   const double backward = settings.has_backward() ? 1 : 0;
@@ -170,7 +171,8 @@ Cost timed_cost(const Cost& mix, const Settings& settings, const RoleInputs& inp
   return cost;
 }
 
-double predicted_peak_bytes(const Cost& mix, const Settings& settings, const RoleInputs& inputs) {
+double predicted_peak_bytes(const Cost& mix, const CallSettings& settings,
+                            const RoleInputs& inputs) {
   const Projections projections = projections_of(settings, inputs);
   const double outputs = output_bytes(settings);
   const double input_bytes = mix.minimal_bytes - outputs;
@@ -227,8 +229,8 @@ std::vector<Option> declared_settings() {
   return settings;
 }
 
-Settings settings_from(const Options& said) {
-  Settings settings;
+CallSettings settings_from(const Options& said) {
+  CallSettings settings;
   settings.problem = problem_from(said);
   settings.pass = value_named("pass", passes, said.text("pass"));
   settings.problem.gradient = settings.has_backward();
@@ -240,14 +242,15 @@ Settings settings_from(const Options& said) {
   return settings;
 }
 
-Forecast forecast_call(const Registry& registry, const Cell& cell, const Settings& settings) {
-  Forecast forecast = forecast_mix(registry, cell, settings.problem);
+TaskForecast forecast_call(const Registry& registry, const ResolvedCell& cell,
+                           const CallSettings& settings) {
+  TaskForecast forecast = forecast_mix(registry, cell, settings.problem);
   add_call_cost(forecast, registry, cell, settings);
   return forecast;
 }
 
-void add_call_cost(Forecast& forecast, const Registry& registry, const Cell& cell,
-                   const Settings& settings) {
+void add_call_cost(TaskForecast& forecast, const Registry& registry, const ResolvedCell& cell,
+                   const CallSettings& settings) {
   if (!forecast.support) return;
   if (settings.model && settings.problem.pattern == Pattern::cross) {
     forecast.support = Support::no(

@@ -19,7 +19,7 @@ enum class Pass { forward, backward, forward_backward };
 
 const char* to_string(Pass pass);
 
-struct Settings {
+struct CallSettings {
   Problem problem;  ///< `gradient` is set where the pass has a backward
   Pass pass = Pass::forward;
   Scope scope = Scope::mix;                     ///< of the attention; `layer` inside a model
@@ -38,16 +38,17 @@ std::vector<Option> declared_kinds();
 
 /// Reads `length` and those above. Throws UsageError where sizes contradict each
 /// other.
-Settings settings_from(const Options& settings);
+CallSettings settings_from(const Options& settings);
 
 /// The forecast of the call of `settings`; `support` is no, with the reason, where the cell cannot
 /// run. `cost` is that of the timed passes, `peak_bytes` the greatest size of all live tensors,
 /// both by the mix's own predictions. Throws UsageError for invalid options.
-Forecast forecast_call(const Registry& registry, const Cell& cell, const Settings& settings);
+TaskForecast forecast_call(const Registry& registry, const ResolvedCell& cell,
+                           const CallSettings& settings);
 
 /// Turns the forecast of a mix alone (forecast_mix) into that of the call of `settings`. Does
 /// nothing where it is unsupported.
-void add_call_cost(Forecast& forecast, const Registry& registry, const Cell& cell,
-                   const Settings& settings);
+void add_call_cost(TaskForecast& forecast, const Registry& registry, const ResolvedCell& cell,
+                   const CallSettings& settings);
 
 }  // namespace attnbench::tasks::call

@@ -13,14 +13,15 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
   return static_cast<std::int64_t>(tensor.nbytes());
 }
 
-Settings on_device(Settings settings, const std::string& device) {
+CallSettings on_device(CallSettings settings, const std::string& device) {
   settings.problem.device = device;
   return settings;
 }
 
 }  // namespace
 
-TimedCall::TimedCall(const Registry& registry, Cell cell, Forecast forecast, Settings settings)
+TimedCall::TimedCall(const Registry& registry, ResolvedCell cell, TaskForecast forecast,
+                     CallSettings settings)
     : registry_(registry),
       cell_(std::move(cell)),
       forecast_(std::move(forecast)),

@@ -16,7 +16,8 @@ class TimedCall {
  public:
   /// `registry` must outlive the call; `forecast` is that of a supported cell. Throws what the
   /// mechanism's construction throws.
-  TimedCall(const Registry& registry, Cell cell, Forecast forecast, Settings settings);
+  TimedCall(const Registry& registry, ResolvedCell cell, TaskForecast forecast,
+            CallSettings settings);
 
   /// Makes mechanism, weights and inputs; `seed` and the sizes alone determine their numbers.
   void prepare(std::uint64_t seed);
@@ -42,7 +43,7 @@ class TimedCall {
   /// use at once beyond all of those. peak: all tensors of the process at the worst moment.
   Values metered(MemoryMeter& meter);
 
-  const Forecast& forecast() const { return forecast_; }
+  const TaskForecast& forecast() const { return forecast_; }
 
  private:
   at::Tensor forward() { return target_->forward(); }
@@ -55,9 +56,9 @@ class TimedCall {
   CheckSection check_mixes(const at::Tensor& timed, std::uint64_t seed, int round, double seconds);
 
   const Registry& registry_;
-  const Cell cell_;
-  const Forecast forecast_;
-  const Settings settings_;
+  const ResolvedCell cell_;
+  const TaskForecast forecast_;
+  const CallSettings settings_;
   const Implementation implementation_;
   std::uint64_t seed_ = 0;
   std::unique_ptr<BenchmarkTarget> target_;

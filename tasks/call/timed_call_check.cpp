@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <new>
 
-#include "attention/conformance/tolerance.hpp"
+#include "core/tolerance.hpp"
 #include "tasks/call/timed_call.hpp"
 #include "tasks/output_checks.hpp"
 

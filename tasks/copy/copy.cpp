@@ -23,7 +23,7 @@ class CopyTask final : public training::TrainingTask {
   }
   std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override {
-    Plan plan;
+    CopyPlan plan;
     plan.length = settings.integer("length");
     plan.vocabulary = settings.integer("vocabulary");
     plan.train = settings.integer("train_examples");
@@ -39,9 +39,9 @@ class CopyTask final : public training::TrainingTask {
   std::vector<std::string> further_figures() const override { return {"accuracy_by_look_back"}; }
 
   /// Symbols are uniform: chance is the accuracy of any constant answer.
-  void add_facts(const Cell&, const Forecast&, const training::DataSet& data,
+  void add_facts(const ResolvedCell&, const TaskForecast&, const training::DataSet& data,
                  const training::StateBytes&, result::Training& record) const override {
-    const Plan& plan = dynamic_cast<const CopyData&>(data).plan();
+    const CopyPlan& plan = dynamic_cast<const CopyData&>(data).plan();
     record.chance = 1.0 / static_cast<double>(plan.vocabulary - 1);
   }
 };

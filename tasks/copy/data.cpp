@@ -9,8 +9,10 @@ namespace attnbench::tasks::copy {
 namespace {
 
 /// The number of symbols of an example is at least `fewest` and below `bound`.
-std::int64_t fewest(const Plan& plan) { return plan.length / 4; }
-std::int64_t bound(const Plan& plan) { return std::max(fewest(plan) + 1, (plan.length - 1) / 2); }
+std::int64_t fewest(const CopyPlan& plan) { return plan.length / 4; }
+std::int64_t bound(const CopyPlan& plan) {
+  return std::max(fewest(plan) + 1, (plan.length - 1) / 2);
+}
 
 /// The question whose answer is the token at `position` + 1.
 training::Question next_token(const Sequence& sequence, std::int64_t position) {
@@ -32,7 +34,7 @@ Example example_from(const Sequence& sequence, std::int64_t first) {
 
 }  // namespace
 
-Sequence make_sequence(const Plan& plan, Split split, std::uint64_t number) {
+Sequence make_sequence(const CopyPlan& plan, Split split, std::uint64_t number) {
   Random random(key_of({plan.seed, static_cast<std::uint64_t>(split)}), number);
   Sequence sequence;
   sequence.symbols = fewest(plan) + random.below(bound(plan) - fewest(plan));
@@ -45,7 +47,7 @@ Sequence make_sequence(const Plan& plan, Split split, std::uint64_t number) {
   return sequence;
 }
 
-CopyData::CopyData(const Plan& plan) : plan_(plan) {
+CopyData::CopyData(const CopyPlan& plan) : plan_(plan) {
   if (plan.length < 4) {
     throw UsageError("the length " + std::to_string(plan.length) +
                      " leaves no room for a symbol, the separator and the symbol again: say 4 or "

@@ -16,7 +16,7 @@ using training::Example;
 using training::Split;
 
 /// The number of examples of each split, and what they have in common.
-struct Plan : training::BySplit<std::int64_t> {
+struct CopyPlan : training::BySplit<std::int64_t> {
   std::int64_t length = 128;     ///< tokens T, at least 4
   std::int64_t vocabulary = 11;  ///< the separator 0 and the symbols 1, 2, …
   std::uint64_t seed = 0;
@@ -28,20 +28,20 @@ struct Sequence {
   std::int64_t symbols = 0;
 };
 
-Sequence make_sequence(const Plan& plan, Split split, std::uint64_t number);
+Sequence make_sequence(const CopyPlan& plan, Split split, std::uint64_t number);
 
 class CopyData final : public training::ExampleDataSet {
  public:
   /// Throws UsageError for a length below 4 or a vocabulary without two symbols.
-  explicit CopyData(const Plan& plan);
+  explicit CopyData(const CopyPlan& plan);
   std::vector<training::SegmentSize> segments(Split split) const override;
-  const Plan& plan() const { return plan_; }
+  const CopyPlan& plan() const { return plan_; }
 
  private:
   Example scored(Split split, std::size_t segment, std::uint64_t number) const override;
   Example learned(Split split, std::size_t segment, std::uint64_t number) const override;
 
-  Plan plan_;
+  CopyPlan plan_;
 };
 
 }  // namespace attnbench::tasks::copy

@@ -12,8 +12,9 @@ namespace crossover {
 namespace {
 
 /// At the shortest coarse length that the cell supports, otherwise the last refusal.
-Forecast forecast_at_shortest(const Registry& registry, const Cell& cell, const Range& range) {
-  Forecast forecast;
+TaskForecast forecast_at_shortest(const Registry& registry, const ResolvedCell& cell,
+                                  const Range& range) {
+  TaskForecast forecast;
   for (const std::int64_t length : coarse_lengths(range.minimum, range.maximum)) {
     forecast = call::forecast_call(registry, cell, call_at(cell, length));
     if (forecast.support) break;
@@ -23,12 +24,12 @@ Forecast forecast_at_shortest(const Registry& registry, const Cell& cell, const 
 
 /// The FLOPs of one call of the mechanism and one of an exact form at each coarse length, for an
 /// estimate of the time. Unsupported lengths add nothing; the other costs are NaN.
-Cost cost_of_all(const Registry& registry, const Settings& settings) {
+Cost cost_of_all(const Registry& registry, const CrossoverSettings& settings) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   Cost cost{0, 0, unknown, unknown, unknown, unknown, unknown};
   for (const std::int64_t length : coarse_lengths(settings.range.minimum, settings.range.maximum)) {
-    for (const Cell& cell : {settings.mechanism, settings.exact.back()}) {
-      const Forecast forecast = call::forecast_call(registry, cell, call_at(cell, length));
+    for (const ResolvedCell& cell : {settings.mechanism, settings.exact.back()}) {
+      const TaskForecast forecast = call::forecast_call(registry, cell, call_at(cell, length));
       if (!forecast.support) continue;
       cost.model_flops += forecast.cost.model_flops;
       cost.executed_flops += forecast.cost.executed_flops;
@@ -53,7 +54,7 @@ const LengthTiming* shown_of(const SearchResult& found, const PairwiseTiming& ti
 
 std::vector<result::Crossing> crossings_of(const SearchResult& found) {
   std::vector<result::Crossing> list;
-  for (const Crossing& crossing : found.crossings) {
+  for (const SideChange& crossing : found.crossings) {
     const Faster to = crossing.from == Faster::exact ? Faster::mechanism : Faster::exact;
     list.push_back({crossing.low, crossing.high, to_string(to), {}});
   }
@@ -79,7 +80,7 @@ std::optional<result::Efficiency> efficiency_of(const PairwiseTiming& timing, co
 
 class CrossoverWork final : public Work {
  public:
-  CrossoverWork(const Registry& registry, const Cell& cell)
+  CrossoverWork(const Registry& registry, const ResolvedCell& cell)
       : registry_(registry), settings_(settings_from(registry, cell)) {}
 
   void prepare(Context& context) override { timing_.emplace(registry_, settings_, context); }
@@ -130,7 +131,7 @@ class CrossoverWork final : public Work {
   }
 
   const Registry& registry_;
-  const Settings settings_;
+  const CrossoverSettings settings_;
   std::optional<PairwiseTiming> timing_;
   std::optional<SearchResult> found_;
   const LengthTiming* shown_ = nullptr;
@@ -146,15 +147,15 @@ class CrossoverTask final : public Task {
   std::vector<std::string> figures() const override { return {"crossover"}; }
   std::string axis() const override { return "size_per_head"; }
 
-  Forecast forecast(const Registry& registry, const Cell& cell) const override {
-    const Settings settings = settings_from(registry, cell);
-    Forecast forecast = forecast_at_shortest(registry, cell, settings.range);
+  TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const override {
+    const CrossoverSettings settings = settings_from(registry, cell);
+    TaskForecast forecast = forecast_at_shortest(registry, cell, settings.range);
     if (!forecast.support) return forecast;
     forecast.cost = cost_of_all(registry, settings);
     return forecast;
   }
 
-  std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
+  std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override {
     supported_forecast(*this, registry, cell);
     return std::make_unique<CrossoverWork>(registry, cell);
   }

@@ -28,7 +28,7 @@ double now() {
   return std::chrono::duration<double>(since).count();
 }
 
-Faster faster_of(const Comparison& times) {
+Faster faster_of(const PairedTimes& times) {
   if (times.ratio_high < 1) return Faster::mechanism;
   return times.ratio_low > 1 ? Faster::exact : Faster::undecided;
 }
@@ -61,7 +61,8 @@ result::ComparedLength LengthTiming::section() const {
   return row;
 }
 
-PairwiseTiming::PairwiseTiming(const Registry& registry, const Settings& settings, Context& context)
+PairwiseTiming::PairwiseTiming(const Registry& registry, const CrossoverSettings& settings,
+                               Context& context)
     : registry_(registry), settings_(settings), context_(context), begin_(now()) {}
 
 double PairwiseTiming::elapsed_seconds() const { return now() - begin_; }
@@ -92,8 +93,8 @@ std::vector<PairwiseTiming::Contender> PairwiseTiming::exact_at(std::int64_t len
                                                                 std::string& why) {
   const auto limit = static_cast<double>(context_.memory().limit_bytes());
   std::vector<Contender> contenders;
-  for (const Cell& cell : settings_.exact) {
-    Forecast forecast = call::forecast_call(registry_, cell, call_at(cell, length));
+  for (const ResolvedCell& cell : settings_.exact) {
+    TaskForecast forecast = call::forecast_call(registry_, cell, call_at(cell, length));
     if (!forecast.support) {
       why = forecast.support.reason;
       continue;
@@ -113,11 +114,11 @@ std::vector<PairwiseTiming::Contender> PairwiseTiming::exact_at(std::int64_t len
   return contenders;
 }
 
-std::optional<Trial> PairwiseTiming::at(std::int64_t length) {
+std::optional<LengthTrial> PairwiseTiming::at(std::int64_t length) {
   if (!has_time_for(length)) return std::nullopt;
   LengthTiming timing;
   timing.trial.length = length;
-  const Cell& cell = settings_.mechanism;
+  const ResolvedCell& cell = settings_.mechanism;
   const Contender mechanism{cell, call::forecast_call(registry_, cell, call_at(cell, length))};
   std::vector<Contender> exact;
   if (mechanism.forecast.support) {
@@ -153,7 +154,7 @@ LengthTiming PairwiseTiming::time_pair(std::int64_t length, const Contender& mec
   bool unknown = false;  // whether the fastest exact form is unknown
   for (std::size_t i = 1; i < exact.size(); ++i) {
     auto other = prepared(exact[i]);
-    const Comparison times = context_.compare(best->body(), other->body(), choosing_patience);
+    const PairedTimes times = context_.compare(best->body(), other->body(), choosing_patience);
     unknown = unknown || times.stop == "disturbed";
     const bool better = times.ratio < 1;
     const double lead = better ? 1 / times.ratio : times.ratio;
@@ -169,7 +170,7 @@ LengthTiming PairwiseTiming::time_pair(std::int64_t length, const Contender& mec
   LengthTiming timing;
   timing.times = context_.compare(best->body(), timed_call->body(), 1);
   if (unknown) {
-    const Comparison nothing;
+    const PairedTimes nothing;
     timing.times.stop = "disturbed";
     timing.times.ratio_low = nothing.ratio_low;
     timing.times.ratio_high = nothing.ratio_high;
@@ -206,14 +207,14 @@ CheckSection PairwiseTiming::timed_check() const {
 
 CheckSection PairwiseTiming::check(const LengthTiming& timing) {
   const std::int64_t length = timing.trial.length;
-  const auto checked = [&](const Cell& cell) {
-    const call::Settings settings = call_at(cell, length);
+  const auto checked = [&](const ResolvedCell& cell) {
+    const call::CallSettings settings = call_at(cell, length);
     call::TimedCall timed_call(registry_, cell, call::forecast_call(registry_, cell, settings),
                                settings);
     timed_call.prepare(context_.seed());
     return timed_call.check(context_.seed());
   };
-  Cell mechanism = settings_.mechanism;
+  ResolvedCell mechanism = settings_.mechanism;
   mechanism.implementation = timing.implementation;
   CheckSection section = checked(mechanism);
   section.length = length;

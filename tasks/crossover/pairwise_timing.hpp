@@ -13,10 +13,10 @@ namespace attnbench::tasks::crossover {
 
 /// The result at one length.
 struct LengthTiming {
-  Trial trial;
-  Comparison times;            ///< `first` is the exact form
+  LengthTrial trial;
+  PairedTimes times;           ///< `first` is the exact form
   std::string implementation;  ///< of the mechanism
-  Cell exact;                  ///< the fastest exact form, its implementation resolved
+  ResolvedCell exact;          ///< the fastest exact form, its implementation resolved
   std::string reason;          ///< where untried
   /// The graver of the checks of both sides' timed calls; its reason names side and length.
   CheckSection timed_check;
@@ -30,11 +30,11 @@ struct LengthTiming {
 class PairwiseTiming {
  public:
   /// All must outlive this object. The round's seconds count from here.
-  PairwiseTiming(const Registry& registry, const Settings& settings, Context& context);
+  PairwiseTiming(const Registry& registry, const CrossoverSettings& settings, Context& context);
 
   /// Compares at one length; nothing where time or memory is exhausted, with the reason in
   /// `stopped`.
-  std::optional<Trial> at(std::int64_t length);
+  std::optional<LengthTrial> at(std::int64_t length);
 
   /// Checks both sides at that length against their definitions: the mechanism's check, with that
   /// of the exact form as its part "exact".
@@ -48,8 +48,8 @@ class PairwiseTiming {
 
  private:
   struct Contender {
-    Cell cell;
-    Forecast forecast;
+    ResolvedCell cell;
+    TaskForecast forecast;
   };
 
   bool has_time_for(std::int64_t length);
@@ -60,7 +60,7 @@ class PairwiseTiming {
   double elapsed_seconds() const;
 
   const Registry& registry_;
-  const Settings& settings_;
+  const CrossoverSettings& settings_;
   Context& context_;
   const double begin_;
   std::map<std::int64_t, LengthTiming> timings_;

@@ -20,12 +20,12 @@ constexpr double least_gain = 0.1;
 /// The number of longest lengths that determine the trend.
 constexpr std::size_t trend_lengths = 3;
 
-bool is_decided(const Trial& trial) {
+bool is_decided(const LengthTrial& trial) {
   return trial.faster == Faster::exact || trial.faster == Faster::mechanism;
 }
 
 /// The exponent with which the ratio falls with the length, over the longest; 0 without two.
-double gain_of(const std::vector<Trial>& decided) {
+double gain_of(const std::vector<LengthTrial>& decided) {
   const std::size_t count = std::min(trend_lengths, decided.size());
   double mean_x = 0;
   double mean_y = 0;
@@ -59,12 +59,12 @@ double width(std::int64_t low, std::int64_t high) {
 /// searched separately.
 class Narrowing {
  public:
-  Narrowing(const Range& range, Crossing crossing) : range_(range), crossing_(crossing) {}
+  Narrowing(const Range& range, SideChange crossing) : range_(range), crossing_(crossing) {}
 
   /// Appends to `trials`. False where the search must end.
-  bool run(const Compare& compare, std::vector<Trial>& trials) {
+  bool run(const Compare& compare, std::vector<LengthTrial>& trials) {
     while (const auto next = next_length()) {
-      const std::optional<Trial> trial = compare(*next);
+      const std::optional<LengthTrial> trial = compare(*next);
       if (!trial) return false;
       trials.push_back(*trial);
       if (trial->faster == Faster::untried) return true;
@@ -78,7 +78,7 @@ class Narrowing {
     zone_high_ = zone_high_ ? std::max(*zone_high_, length) : length;
   }
 
-  const Crossing& crossing() const { return crossing_; }
+  const SideChange& crossing() const { return crossing_; }
 
  private:
   std::optional<std::int64_t> next_length() const {
@@ -91,7 +91,7 @@ class Narrowing {
     return broadcast ? between(crossing_.low, first_end) : between(second_begin, crossing_.high);
   }
 
-  void take(const Trial& trial) {
+  void take(const LengthTrial& trial) {
     if (trial.faster == Faster::undecided) {
       undecided_at(trial.length);
       return;
@@ -104,19 +104,19 @@ class Narrowing {
   }
 
   const Range range_;
-  Crossing crossing_;
+  SideChange crossing_;
   std::optional<std::int64_t> zone_low_;
   std::optional<std::int64_t> zone_high_;
 };
 
-std::vector<Narrowing> changes(const Range& range, const std::vector<Trial>& coarse) {
+std::vector<Narrowing> changes(const Range& range, const std::vector<LengthTrial>& coarse) {
   std::vector<Narrowing> found;
-  const Trial* before = nullptr;
-  for (const Trial& trial : coarse) {
+  const LengthTrial* before = nullptr;
+  for (const LengthTrial& trial : coarse) {
     if (!is_decided(trial)) continue;
     if (before != nullptr && before->faster != trial.faster) {
       Narrowing change(range, {before->length, trial.length, before->faster});
-      for (const Trial& other : coarse) {
+      for (const LengthTrial& other : coarse) {
         const bool inside = before->length < other.length && other.length < trial.length;
         if (inside && other.faster == Faster::undecided) change.undecided_at(other.length);
       }
@@ -128,18 +128,18 @@ std::vector<Narrowing> changes(const Range& range, const std::vector<Trial>& coa
 }
 
 /// The verdict over trials, in order of length, and refined crossings.
-SearchResult result_of(std::vector<Trial> trials, std::vector<Crossing> crossings) {
+SearchResult result_of(std::vector<LengthTrial> trials, std::vector<SideChange> crossings) {
   SearchResult found;
   found.trials = std::move(trials);
   found.crossings = std::move(crossings);
-  std::vector<Trial> decided;
+  std::vector<LengthTrial> decided;
   std::copy_if(found.trials.begin(), found.trials.end(), std::back_inserter(decided), is_decided);
   if (decided.empty()) {
     found.verdict = "undecided";
   } else if (found.crossings.size() > 1) {
     found.verdict = "several";
   } else if (found.crossings.size() == 1) {
-    const Crossing& only = found.crossings.front();
+    const SideChange& only = found.crossings.front();
     found.verdict = only.from == Faster::exact ? "found" : "reverse";
     found.low = only.low;
     found.high = only.high;
@@ -204,16 +204,16 @@ std::vector<std::int64_t> coarse_lengths(std::int64_t minimum, std::int64_t maxi
 }
 
 SearchResult search(const Range& range, const Compare& compare) {
-  std::vector<Trial> trials;
+  std::vector<LengthTrial> trials;
   bool goes_on = true;
   for (const std::int64_t length : coarse_lengths(range.minimum, range.maximum)) {
-    const std::optional<Trial> trial = compare(length);
+    const std::optional<LengthTrial> trial = compare(length);
     goes_on = trial.has_value();
     if (!goes_on) break;
     trials.push_back(*trial);
   }
   // A length that did not fit ends the coarse search, but not the search between shorter ones.
-  std::vector<Crossing> crossings;
+  std::vector<SideChange> crossings;
   std::vector<Narrowing> found = changes(range, trials);
   goes_on = true;
   for (Narrowing& change : found) {
@@ -221,13 +221,13 @@ SearchResult search(const Range& range, const Compare& compare) {
     crossings.push_back(change.crossing());
   }
   std::sort(trials.begin(), trials.end(),
-            [](const Trial& a, const Trial& b) { return a.length < b.length; });
+            [](const LengthTrial& a, const LengthTrial& b) { return a.length < b.length; });
   return result_of(std::move(trials), std::move(crossings));
 }
 
-std::optional<Efficiency> efficiency_length(const std::vector<double>& lengths,
-                                            const std::vector<double>& exact,
-                                            const std::vector<double>& mechanism) {
+std::optional<EfficiencyFit> efficiency_length(const std::vector<double>& lengths,
+                                               const std::vector<double>& exact,
+                                               const std::vector<double>& mechanism) {
   constexpr std::size_t least_lengths = 4;
   constexpr double least_share = 0.01;
   if (lengths.size() < least_lengths) return std::nullopt;
@@ -244,7 +244,7 @@ std::optional<Efficiency> efficiency_length(const std::vector<double>& lengths,
   if (!(a > least_share * exact.back()) || !(discriminant >= 0)) return std::nullopt;
   const double root = (-b + std::sqrt(discriminant)) / (2 * a);
   if (!(root > 0)) return std::nullopt;
-  return Efficiency{root * unit, parabola.r2, line.r2};
+  return EfficiencyFit{root * unit, parabola.r2, line.r2};
 }
 
 }  // namespace attnbench::tasks::crossover

@@ -13,14 +13,14 @@ namespace attnbench::tasks::crossover {
 enum class Faster { exact, mechanism, undecided, untried };
 const char* to_string(Faster faster);
 
-struct Trial {
+struct LengthTrial {
   std::int64_t length = 0;
   Faster faster = Faster::untried;
   double ratio = 1;  ///< the mechanism's time over the exact one's; meaningless where untried
 };
 
 /// Compares at one length; nothing where the search must end (no time, no memory).
-using Compare = std::function<std::optional<Trial>(std::int64_t length)>;
+using Compare = std::function<std::optional<LengthTrial>(std::int64_t length)>;
 
 struct Range {
   std::int64_t minimum = 1;
@@ -30,7 +30,7 @@ struct Range {
 
 /// A change of the faster side: one is decided at `low`, the other at `high`; these are the longest
 /// and the shortest such lengths. Undecided lengths lie between.
-struct Crossing {
+struct SideChange {
   std::int64_t low = 0;
   std::int64_t high = 0;
   Faster from = Faster::exact;  ///< the faster side at `low`; the other is faster at `high`
@@ -47,8 +47,8 @@ struct SearchResult {
   std::string verdict;
   std::optional<std::int64_t> low;
   std::optional<std::int64_t> high;
-  std::vector<Crossing> crossings;
-  std::vector<Trial> trials;  ///< by length
+  std::vector<SideChange> crossings;
+  std::vector<LengthTrial> trials;  ///< by length
 };
 
 /// Every power-of-two multiple of `minimum` up to `maximum`, and `maximum`.
@@ -58,7 +58,7 @@ std::vector<std::int64_t> coarse_lengths(std::int64_t minimum, std::int64_t maxi
 /// between decided lengths of different sign.
 SearchResult search(const Range& range, const Compare& compare);
 
-struct Efficiency {
+struct EfficiencyFit {
   double length = 0;    ///< where the line crosses the parabola
   double r2_exact = 0;  ///< coefficients of determination of the two fits
   double r2_mechanism = 0;
@@ -70,8 +70,8 @@ struct Efficiency {
 /// growth; the positive root of a n^2 + (b - d) n + (c - e), the greater one of two. `lengths`
 /// ascend. Nothing with fewer than four of them, where a n^2 is under 1 % of the exact time at the
 /// longest, or without such a root.
-std::optional<Efficiency> efficiency_length(const std::vector<double>& lengths,
-                                            const std::vector<double>& exact,
-                                            const std::vector<double>& mechanism);
+std::optional<EfficiencyFit> efficiency_length(const std::vector<double>& lengths,
+                                               const std::vector<double>& exact,
+                                               const std::vector<double>& mechanism);
 
 }  // namespace attnbench::tasks::crossover

@@ -7,9 +7,10 @@ namespace {
 
 constexpr const char* exact_mechanism = "softmax";
 
-Cell with_mechanism(const Cell& cell, std::string mechanism, std::string implementation,
-                    std::map<std::string, OptionValue> options) {
-  Cell other = cell;
+ResolvedCell with_mechanism(const ResolvedCell& cell, std::string mechanism,
+                            std::string implementation,
+                            std::map<std::string, OptionValue> options) {
+  ResolvedCell other = cell;
   other.mechanism = std::move(mechanism);
   other.implementation = std::move(implementation);
   other.said = std::move(options);
@@ -18,7 +19,8 @@ Cell with_mechanism(const Cell& cell, std::string mechanism, std::string impleme
 
 /// The cell with another mechanism: a name or alias, with or without an implementation, such as
 /// "softmax", "flash", "softmax/chunked".
-Cell named_exact(const Registry& registry, const Cell& cell, const std::string& name) {
+ResolvedCell named_exact(const Registry& registry, const ResolvedCell& cell,
+                         const std::string& name) {
   const std::size_t slash = name.find('/');
   const Resolved found = registry.resolve(name.substr(0, slash));
   const std::string implementation =
@@ -45,8 +47,8 @@ std::vector<Option> declared_settings() {
   return settings;
 }
 
-Settings settings_from(const Registry& registry, const Cell& cell) {
-  Settings settings;
+CrossoverSettings settings_from(const Registry& registry, const ResolvedCell& cell) {
+  CrossoverSettings settings;
   settings.range = {cell.settings.integer("length_minimum"),
                     cell.settings.integer("length_maximum"), cell.settings.number("resolution")};
   if (settings.range.minimum >= settings.range.maximum) {
@@ -67,7 +69,7 @@ Settings settings_from(const Registry& registry, const Cell& cell) {
   return settings;
 }
 
-call::Settings call_at(const Cell& cell, std::int64_t length) {
+call::CallSettings call_at(const ResolvedCell& cell, std::int64_t length) {
   Options settings = cell.settings;
   settings.set("length", length);
   return call::settings_from(settings);

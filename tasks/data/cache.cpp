@@ -94,7 +94,7 @@ void Cache::read_header() {
     refuse("has a damaged header");
   }
   try {
-    description_ = Json::parse(text, text + header.text_bytes).get<Description>();
+    description_ = Json::parse(text, text + header.text_bytes).get<DataDescription>();
   } catch (const std::exception& error) {
     refuse(std::string("has a header that cannot be used (") + error.what() + ")");
   }

@@ -49,7 +49,7 @@ class Cache {
   Cache& operator=(const Cache&) = delete;
 
   const std::filesystem::path& file() const { return file_; }
-  const Description& description() const { return description_; }
+  const DataDescription& description() const { return description_; }
   /// Of all rows in the order of their splits: equal for equal data, whatever they were read from.
   const std::string& content_hash() const { return content_hash_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -86,7 +86,7 @@ class Cache {
   std::uint64_t rows_ = 0;
   std::uint64_t data_position_ = 0;
   std::uint64_t token_bytes_ = 1;
-  Description description_;
+  DataDescription description_;
   std::string content_hash_;
   std::array<SplitFacts, 3> facts_;
   std::array<std::span<const std::uint32_t>, 3> index_;

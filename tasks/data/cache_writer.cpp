@@ -32,13 +32,13 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::uint64_t token_bytes_of(const Description& description) {
+std::uint64_t token_bytes_of(const DataDescription& description) {
   return description.vocabulary - description.first_token <= 256 ? 1 : 2;
 }
 
 }  // namespace
 
-Bytes header_of(const Description& description) {
+Bytes header_of(const DataDescription& description) {
   const std::string text = text_of(description);
   FileHeader header{tasks::data::format::magic, tasks::data::format::version,
                     static_cast<std::uint32_t>(text.size()), 0, token_bytes_of(description)};
@@ -50,7 +50,7 @@ Bytes header_of(const Description& description) {
   return bytes;
 }
 
-BlockEncoder::BlockEncoder(const Description& description, std::uint64_t first_row)
+BlockEncoder::BlockEncoder(const DataDescription& description, std::uint64_t first_row)
     : description_(description), token_bytes_(token_bytes_of(description)), first_row_(first_row) {}
 
 void BlockEncoder::add(const Row& row) {
@@ -100,7 +100,7 @@ void BlockEncoder::add_tokens(const std::vector<std::uint16_t>& tokens) {
   offsets_.push_back(offsets_.back() + static_cast<std::uint32_t>(tokens.size()));
 }
 
-CacheIndex::CacheIndex(const Description& description) : description_(description) {
+CacheIndex::CacheIndex(const DataDescription& description) : description_(description) {
   for (SplitFacts& facts : facts_) facts.of_label.resize(description.classes.size());
 }
 

@@ -13,13 +13,13 @@ namespace attnbench::tasks::data {
 using Bytes = std::vector<unsigned char>;
 
 /// The header of a file with rows of `description`, up to the first block.
-Bytes header_of(const Description& description);
+Bytes header_of(const DataDescription& description);
 
 /// The rows of one block as its bytes, block header included.
 class BlockEncoder {
  public:
   /// `description` must outlive it. `first_row`: number of the block's first row in the file.
-  BlockEncoder(const Description& description, std::uint64_t first_row);
+  BlockEncoder(const DataDescription& description, std::uint64_t first_row);
 
   /// Throws std::logic_error for a row that breaks `description`: a mistake of the source.
   void add(const Row& row);
@@ -28,7 +28,7 @@ class BlockEncoder {
  private:
   void add_tokens(const std::vector<std::uint16_t>& tokens);
 
-  const Description& description_;
+  const DataDescription& description_;
   std::uint64_t token_bytes_;
   std::uint64_t first_row_;
   std::vector<std::uint32_t> offsets_{0};
@@ -41,7 +41,7 @@ class BlockEncoder {
 class CacheIndex {
  public:
   /// `description` must outlive it.
-  explicit CacheIndex(const Description& description);
+  explicit CacheIndex(const DataDescription& description);
 
   /// `block`: as BlockEncoder makes it; `position`: where it stands in the file. Blocks come in the
   /// file's order.
@@ -57,7 +57,7 @@ class CacheIndex {
     std::uint64_t hash;  ///< of label and documents
   };
 
-  const Description& description_;
+  const DataDescription& description_;
   std::array<SplitFacts, 3> facts_;
   std::array<std::vector<Entry>, 3> rows_;
   std::vector<std::uint64_t> positions_;

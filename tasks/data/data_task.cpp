@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "core/option_json.hpp"
+#include "tasks/data/lm/lm_data_task.hpp"
+#include "tasks/data/lra/lra_data_tasks.hpp"
 
 namespace attnbench::tasks::data {
-
-namespace lm {
-std::vector<DataTask> all_data_tasks();
-}
-namespace lra {
-std::vector<DataTask> all_data_tasks();
-}
 
 const Option* DataTask::setting(const std::string& option) const {
   const auto found = std::find_if(settings.begin(), settings.end(),

@@ -140,7 +140,7 @@ class Input::FolderFiles final : public Input::Files {
     std::vector<fs::path> above{fs::canonical(folder)};
     const std::uint64_t bytes = add(folder, links, above);
     std::sort(names_.begin(), names_.end());
-    ticker_.emplace(progress, Progress::Stage::reading, bytes);
+    ticker_.emplace(progress, PreparationProgress::Stage::reading, bytes);
   }
 
   bool next() override {
@@ -217,7 +217,7 @@ class Input::ArchiveFiles final : public Input::Files {
   ArchiveFiles(const fs::path& file, const ProgressCall& progress)
       : path_(file),
         file_(file),
-        ticker_(progress, Progress::Stage::reading, fs::file_size(file)),
+        ticker_(progress, PreparationProgress::Stage::reading, fs::file_size(file)),
         archive_(::archive_read_new(), &::archive_read_free),
         block_(1 << 18) {
     first_ = file_.read(block_.data(), block_.size());

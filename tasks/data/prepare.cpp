@@ -106,7 +106,7 @@ class BlockMakers {
 void make_blocks(RowSource& source, std::uint64_t first, std::uint64_t blocks,
                  const PrepareOptions& options, PartFile& part, CacheIndex& index) {
   const std::uint64_t there = std::min(first * tasks::data::format::rows_per_block, source.rows());
-  Ticker ticker(options.progress, Progress::Stage::making, source.rows(), there);
+  Ticker ticker(options.progress, PreparationProgress::Stage::making, source.rows(), there);
   const auto keep = [&](const Bytes& block) {
     index.add_block(block, part.position());
     part.write(block);
@@ -167,7 +167,7 @@ void expect_room(const RowSource& source, const fs::path& folder, std::uint64_t 
 }
 
 /// Whether `file` holds the rows of `description` already.
-bool is_there(const Description& description, const fs::path& file) {
+bool is_there(const DataDescription& description, const fs::path& file) {
   if (!fs::exists(file)) return false;
   const Cache cache(file);
   if (Json(cache.description()) == Json(description)) return true;
@@ -210,7 +210,7 @@ PrepareResult prepare(RowSource& source, const fs::path& file, const PrepareOpti
       part.write(index.footer(part.position()));
       part.rename_to(whole);
       result.bytes = part.position();
-    } catch (const Cancelled&) {
+    } catch (const PreparationCancelled&) {
       throw;
     } catch (...) {
       std::error_code ignored;

@@ -11,22 +11,18 @@
 
 namespace attnbench::tasks::data {
 
-const char* to_string(Split split) {
-  return split == Split::train ? "train" : split == Split::validation ? "validation" : "test";
-}
-
-static void fields(auto& json, OrConst<Description> auto& value) {
+static void fields(auto& json, OrConst<DataDescription> auto& value) {
   JSON_AT(task, settings, source, source_hash, classes, vocabulary, first_token, towers, width,
           notes);
 }
 
-void to_json(Json& json, const Description& description) {
+void to_json(Json& json, const DataDescription& description) {
   json = Json::object();
   JsonWriter writer(json);
   fields(writer, description);
 }
 
-void from_json(const Json& json, Description& description) {
+void from_json(const Json& json, DataDescription& description) {
   try {
     description = {};
     JsonReader reader(json);
@@ -42,7 +38,7 @@ void from_json(const Json& json, Description& description) {
   throw UsageError("the description of the rows is not one of this program");
 }
 
-void Description::set_generated(Json decisive) {
+void DataDescription::set_generated(Json decisive) {
   settings = std::move(decisive);
   ContentHash hash;
   hash.add(settings.dump());
@@ -50,7 +46,7 @@ void Description::set_generated(Json decisive) {
   source_hash = hash.text();
 }
 
-Ticker::Ticker(const ProgressCall& call, Progress::Stage stage, std::uint64_t total,
+Ticker::Ticker(const ProgressCall& call, PreparationProgress::Stage stage, std::uint64_t total,
                std::uint64_t resumed)
     : call_(call), began_(std::chrono::steady_clock::now()) {
   progress_.stage = stage;
@@ -65,7 +61,7 @@ void Ticker::tick(std::uint64_t done, bool now) {
   if (!now && progress_.seconds - called_ < 0.1) return;
   called_ = progress_.seconds;
   progress_.done = done;
-  if (!call_(progress_)) throw Cancelled();
+  if (!call_(progress_)) throw PreparationCancelled();
 }
 
 std::pair<Split, std::uint32_t> SplitCounts::place(std::uint64_t number) const {

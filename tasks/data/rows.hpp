@@ -15,14 +15,11 @@
 
 #include "core/errors.hpp"
 #include "core/json_object.hpp"
+#include "tasks/data/split.hpp"
 
 namespace attnbench::tasks::data {
 
 using Json = nlohmann::json;
-
-enum class Split : std::uint8_t { train, validation, test };
-constexpr std::array<Split, 3> every_split{Split::train, Split::validation, Split::test};
-const char* to_string(Split split);
 
 /// One example: a sequence, or two where a task compares documents. No padding anywhere.
 struct Row {
@@ -34,7 +31,7 @@ struct Row {
 };
 
 /// What decides the rows of a source, and what a task has to know of them.
-struct Description {
+struct DataDescription {
   std::string task;         ///< "lra.listops"
   Json settings;            ///< all that decides the rows besides the source, the seed included
   std::string source;       ///< "generated", or the file name of what was read
@@ -50,11 +47,11 @@ struct Description {
   void set_generated(Json decisive);
 };
 /// from_json throws UsageError where `json` is not what to_json gives.
-ATTNBENCH_JSON(Description);
+ATTNBENCH_JSON(DataDescription);
 
 /// How far something is. `done` and `total` count rows while rows are made and bytes while a source
 /// is looked through.
-struct Progress {
+struct PreparationProgress {
   enum class Stage { reading, making };
   Stage stage = Stage::making;
   std::uint64_t done = 0;
@@ -71,24 +68,24 @@ struct Progress {
 
 /// Called some ten times a second, on the thread that called us; false ends the work with
 /// Cancelled.
-using ProgressCall = std::function<bool(const Progress&)>;
+using ProgressCall = std::function<bool(const PreparationProgress&)>;
 
-class Cancelled : public Error {
+class PreparationCancelled : public Error {
  public:
-  Cancelled() : Error("cancelled") {}
+  PreparationCancelled() : Error("cancelled") {}
 };
 
 /// Calls a ProgressCall no more often than every 0.1 s.
 class Ticker {
  public:
-  Ticker(const ProgressCall& call, Progress::Stage stage, std::uint64_t total,
+  Ticker(const ProgressCall& call, PreparationProgress::Stage stage, std::uint64_t total,
          std::uint64_t resumed = 0);
   /// Throws Cancelled where the call says so. `now`: call in any case.
   void tick(std::uint64_t done, bool now = false);
 
  private:
   ProgressCall call_;
-  Progress progress_;
+  PreparationProgress progress_;
   std::chrono::steady_clock::time_point began_;
   double called_ = -1;
 };
@@ -99,7 +96,7 @@ class Ticker {
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  virtual const Description& description() const = 0;
+  virtual const DataDescription& description() const = 0;
   virtual std::uint64_t rows() const = 0;
   /// Bytes that the cache will take, at most or nearly.
   virtual std::uint64_t cache_bytes() const = 0;

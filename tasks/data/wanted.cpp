@@ -22,7 +22,7 @@ std::uint32_t count_of(const SplitCounts& rows, Split split) {
 
 }  // namespace
 
-std::string difference(const Description& description, const Wanted& wanted) {
+std::string difference(const DataDescription& description, const Wanted& wanted) {
   if (description.task != wanted.task) {
     return "holds data of " + description.task + ", not of " + wanted.task;
   }
@@ -93,7 +93,7 @@ void expect_length(const Cache& cache, std::uint64_t length, bool truncate) {
   }
 }
 
-std::string cache_name(const Description& description) {
+std::string cache_name(const DataDescription& description) {
   return description.task + "-" + hash_text(description.settings.dump()).substr(0, 8) +
          cache_suffix;
 }

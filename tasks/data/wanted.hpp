@@ -32,7 +32,7 @@ class MissingData : public UsageError {
 /// none.
 std::string difference(const Cache& cache, const Wanted& wanted);
 /// The same without the number of rows.
-std::string difference(const Description& description, const Wanted& wanted);
+std::string difference(const DataDescription& description, const Wanted& wanted);
 
 /// Throws MissingData, with the command that prepares them, unless `cache` holds what is wanted.
 void expect(const Cache& cache, const Wanted& wanted);
@@ -51,7 +51,7 @@ constexpr const char* former_cache_suffix = ".lra";
 
 /// The name of a cache in a folder of data: of the task and a hash of its settings, so that several
 /// of one task have room beside each other.
-std::string cache_name(const Description& description);
+std::string cache_name(const DataDescription& description);
 
 /// A file of a folder of data, or why it cannot be used.
 struct PreparedFile {

@@ -87,7 +87,7 @@ struct StepRows {
 
 class DecodeWork final : public Work {
  public:
-  DecodeWork(const Registry& registry, const Cell& cell, const Forecast& forecast)
+  DecodeWork(const Registry& registry, const ResolvedCell& cell, const TaskForecast& forecast)
       : registry_(registry),
         cell_(cell),
         forecast_(forecast),
@@ -248,8 +248,8 @@ class DecodeWork final : public Work {
   }
 
   const Registry& registry_;
-  const Cell cell_;
-  const Forecast forecast_;
+  const ResolvedCell cell_;
+  const TaskForecast forecast_;
   const Implementation implementation_;
   std::optional<Generation> generation_;
   std::optional<Snapshot> before_;  ///< the inputs before the context was read, in the first round
@@ -282,11 +282,11 @@ class DecodeTask final : public Task {
   }
   std::string axis() const override { return "length"; }
 
-  Forecast forecast(const Registry& registry, const Cell& cell) const override {
+  TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const override {
     const bool model = decodes_model(cell);
     const std::string positions = cell.settings.text("positions");
     const bool rotary = positions == "rotary" && !model;
-    Forecast forecast = forecast_mix(registry, cell, problem_from(cell.settings));
+    TaskForecast forecast = forecast_mix(registry, cell, problem_from(cell.settings));
     if (!forecast.support) return forecast;
     if (!model && positions != "none" && !rotary) {
       forecast.support = Support::no(positions +
@@ -316,8 +316,8 @@ class DecodeTask final : public Task {
     return forecast;
   }
 
-  std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
-    const Forecast forecast = supported_forecast(*this, registry, cell);
+  std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override {
+    const TaskForecast forecast = supported_forecast(*this, registry, cell);
     if (decodes_model(cell)) return make_model_decode(registry, cell, forecast);
     return std::make_unique<DecodeWork>(registry, cell, forecast);
   }

@@ -26,15 +26,15 @@ Inputs slice(const Mechanism& mechanism, const Inputs& inputs, std::int64_t begi
 
 }  // namespace
 
-Generation::Generation(const Registry& registry, const Cell& cell, const Forecast& forecast,
-                       std::uint64_t seed)
+Generation::Generation(const Registry& registry, const ResolvedCell& cell,
+                       const TaskForecast& forecast, std::uint64_t seed)
     : problem_(forecast.problem),
       context_length_(forecast.problem.length),
       implementation_(chosen(registry, cell, forecast)),
       rotary_(cell.settings.text("positions") == "rotary") {
   at::manual_seed(seed);
   const std::int64_t steps = cell.settings.integer("steps");
-  Forecast whole = forecast;
+  TaskForecast whole = forecast;
   whole.problem = problem_of(context_length_ + steps);
   mechanism_ = make_mechanism(registry, cell, whole);
   inputs_ = random_inputs(*mechanism_, seed, cell.settings.number("input_scale"),
@@ -55,7 +55,7 @@ Inputs Generation::placed(const Inputs& inputs, std::int64_t first) const {
   if (!rotary_) return inputs;
   Inputs turned = inputs;
   for (const char* role : {"query", "key"}) {
-    turned.tensors[role] = rotated(inputs[role], first, kRotaryBase, Turn::forth);
+    turned.tensors[role] = rotated(inputs[role], first, kRotaryBase, Rotation::forward);
   }
   return turned;
 }

@@ -37,7 +37,7 @@ class Generation {
  public:
   /// Makes mechanism and inputs from `seed`. `forecast` is that of a supported cell, its length
   /// that of the context; `registry` must outlive this object.
-  Generation(const Registry& registry, const Cell& cell, const Forecast& forecast,
+  Generation(const Registry& registry, const ResolvedCell& cell, const TaskForecast& forecast,
              std::uint64_t seed);
 
   std::int64_t context_length() const { return context_length_; }

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "attention/conformance/tolerance.hpp"
 #include "attention/layer.hpp"
+#include "core/tolerance.hpp"
 #include "tasks/check.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/fresh_inputs.hpp"
@@ -52,7 +52,7 @@ class ResettableModelState {
 
 class ModelDecodeWork final : public Work {
  public:
-  ModelDecodeWork(const Registry& registry, const Cell& cell, const Forecast& forecast)
+  ModelDecodeWork(const Registry& registry, const ResolvedCell& cell, const TaskForecast& forecast)
       : registry_(registry),
         cell_(cell),
         forecast_(forecast),
@@ -62,7 +62,7 @@ class ModelDecodeWork final : public Work {
 
   void prepare(Context& context) override {
     const at::NoGradGuard no_grad;
-    Forecast whole = forecast_;
+    TaskForecast whole = forecast_;
     whole.problem.length = whole.problem.key_length = length_ + steps_;
     const ModelOptions options = training::model_options_from(cell_.settings);
     at::manual_seed(context.seed());
@@ -266,8 +266,8 @@ class ModelDecodeWork final : public Work {
   }
 
   const Registry& registry_;
-  const Cell cell_;
-  const Forecast forecast_;
+  const ResolvedCell cell_;
+  const TaskForecast forecast_;
   const Implementation implementation_;
   const std::int64_t length_;
   const std::int64_t steps_;
@@ -283,8 +283,8 @@ class ModelDecodeWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> make_model_decode(const Registry& registry, const Cell& cell,
-                                        const Forecast& forecast) {
+std::unique_ptr<Work> make_model_decode(const Registry& registry, const ResolvedCell& cell,
+                                        const TaskForecast& forecast) {
   return std::make_unique<ModelDecodeWork>(registry, cell, forecast);
 }
 

@@ -9,7 +9,7 @@
 namespace attnbench::tasks::decode {
 
 /// Whether the cell has the scope `model`.
-bool decodes_model(const Cell& cell);
+bool decodes_model(const ResolvedCell& cell);
 
 /// The settings of the model, as the kernel task has them: layers, vocabulary, mlp, mlp_width, norm
 /// and tied_head.
@@ -17,9 +17,10 @@ std::vector<Option> model_decode_settings();
 
 /// The forecast of one token's step through the model; `mix` is that of the mix alone, over the
 /// context.
-Forecast forecast_model_decode(const Registry& registry, const Cell& cell, Forecast mix);
+TaskForecast forecast_model_decode(const Registry& registry, const ResolvedCell& cell,
+                                   TaskForecast mix);
 
-std::unique_ptr<Work> make_model_decode(const Registry& registry, const Cell& cell,
-                                        const Forecast& forecast);
+std::unique_ptr<Work> make_model_decode(const Registry& registry, const ResolvedCell& cell,
+                                        const TaskForecast& forecast);
 
 }  // namespace attnbench::tasks::decode

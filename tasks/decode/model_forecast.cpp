@@ -24,7 +24,7 @@ double projection_weights(const Mechanism& mechanism) {
 
 }  // namespace
 
-bool decodes_model(const Cell& cell) { return cell.settings.text("scope") == "model"; }
+bool decodes_model(const ResolvedCell& cell) { return cell.settings.text("scope") == "model"; }
 
 std::vector<Option> model_decode_settings() {
   std::vector<Option> wanted;
@@ -36,7 +36,8 @@ std::vector<Option> model_decode_settings() {
   return wanted;
 }
 
-Forecast forecast_model_decode(const Registry& registry, const Cell& cell, Forecast mix) {
+TaskForecast forecast_model_decode(const Registry& registry, const ResolvedCell& cell,
+                                   TaskForecast mix) {
   const ModelOptions options = training::model_options_from(cell.settings);
   Problem whole = mix.problem;
   whole.length = whole.key_length = mix.problem.length + cell.settings.integer("steps");

@@ -11,7 +11,7 @@ namespace {
 
 class KernelWork final : public Work {
  public:
-  KernelWork(const Registry& registry, const Cell& cell, const Forecast& forecast)
+  KernelWork(const Registry& registry, const ResolvedCell& cell, const TaskForecast& forecast)
       : settings_(call::settings_from(cell.settings)),
         timed_call_(registry, cell, forecast, settings_) {}
 
@@ -29,7 +29,7 @@ class KernelWork final : public Work {
   }
 
  private:
-  const call::Settings settings_;
+  const call::CallSettings settings_;
   call::TimedCall timed_call_;
 };
 
@@ -46,11 +46,11 @@ class KernelTask final : public Task {
   std::vector<std::string> further_figures() const override { return {"memory_slopes", "speedup"}; }
   std::string axis() const override { return "length"; }
 
-  Forecast forecast(const Registry& registry, const Cell& cell) const override {
+  TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const override {
     return call::forecast_call(registry, cell, call::settings_from(cell.settings));
   }
 
-  std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override {
+  std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override {
     return std::make_unique<KernelWork>(registry, cell, supported_forecast(*this, registry, cell));
   }
 };

@@ -62,9 +62,10 @@ class LmTask final : public training::TrainingTask {
   std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override;
   void fit(const Options& settings, training::ModelOptions& model) const override;
-  void add_facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
-                 const training::StateBytes& state, result::Training& record) const override;
-  void add_findings(const Cell& cell, const training::DataSet& data, training::Model& model,
+  void add_facts(const ResolvedCell& cell, const TaskForecast& forecast,
+                 const training::DataSet& data, const training::StateBytes& state,
+                 result::Training& record) const override;
+  void add_findings(const ResolvedCell& cell, const training::DataSet& data, training::Model& model,
                     result::Training& record) const override;
   /// Prepared in the program, not written by the worker.
   const TaskData* data() const override { return nullptr; }
@@ -136,7 +137,7 @@ void LmTask::fit(const Options& settings, training::ModelOptions& model) const {
   }
 }
 
-void LmTask::add_facts(const Cell&, const Forecast&, const training::DataSet& data,
+void LmTask::add_facts(const ResolvedCell&, const TaskForecast&, const training::DataSet& data,
                        const training::StateBytes&, result::Training& record) const {
   const auto& sequences = dynamic_cast<const Sequences&>(data);
   record.data = sequences.facts();
@@ -146,8 +147,8 @@ void LmTask::add_facts(const Cell&, const Forecast&, const training::DataSet& da
   }
 }
 
-void LmTask::add_findings(const Cell& cell, const training::DataSet& data, training::Model& model,
-                          result::Training& record) const {
+void LmTask::add_findings(const ResolvedCell& cell, const training::DataSet& data,
+                          training::Model& model, result::Training& record) const {
   record.latent_probabilities =
       latent_probabilities(model, data, cell.settings.integer("latent_probabilities"));
 }

@@ -14,12 +14,6 @@ namespace {
 
 using training::Split;
 
-tasks::data::Split prepared_split(Split split) {
-  return split == Split::train        ? tasks::data::Split::train
-         : split == Split::validation ? tasks::data::Split::validation
-                                      : tasks::data::Split::test;
-}
-
 /// "1.5x".
 std::string segment_name(double multiple) {
   std::ostringstream text;
@@ -63,7 +57,7 @@ struct Sequences::Place {
 
 Sequences::Sequences(std::shared_ptr<const tasks::data::Cache> cache, const Cutting& cutting)
     : text_(std::move(cache)), cutting_(cutting) {
-  for (const Split split : training::all_splits) {
+  for (const Split split : training::every_split) {
     for (const std::int64_t length : lengths(split)) {
       if (bytes(split) > length) continue;
       throw UsageError(text_.cache().file().string() + ": the text of " + to_string(split) +
@@ -76,7 +70,7 @@ Sequences::Sequences(std::shared_ptr<const tasks::data::Cache> cache, const Cutt
 }
 
 std::int64_t Sequences::bytes(Split split) const {
-  const std::int64_t all = text_.bytes(prepared_split(split));
+  const std::int64_t all = text_.bytes(split);
   const std::int64_t wanted = split == Split::validation ? cutting_.validation_bytes
                               : split == Split::test     ? cutting_.test_bytes
                                                          : 0;
@@ -138,7 +132,7 @@ training::Batch Sequences::batch(Split split, std::size_t segment,
   std::vector<std::int64_t> symbols(static_cast<std::size_t>(length) + 1);
   for (std::int64_t row = 0; row < size; ++row) {
     const Place& at = places[static_cast<std::size_t>(row)];
-    text_.copy(prepared_split(split), at.first, symbols);
+    text_.copy(split, at.first, symbols);
     std::copy_n(symbols.begin(), length, batch.tokens.data_ptr<std::int64_t>() + row * length);
     for (std::int64_t t = at.scored_from; t < length; ++t) {
       *position++ = row * length + t;
@@ -149,11 +143,10 @@ training::Batch Sequences::batch(Split split, std::size_t segment,
 }
 
 data::Json Sequences::facts() const {
-  const tasks::data::Description& description = text_.cache().description();
+  const tasks::data::DataDescription& description = text_.cache().description();
   auto splits = data::Json::object();
-  for (const Split split : training::all_splits) {
-    splits[to_string(split)] = {{"bytes", bytes(split)},
-                                {"bytes_prepared", text_.bytes(prepared_split(split))}};
+  for (const Split split : training::every_split) {
+    splits[to_string(split)] = {{"bytes", bytes(split)}, {"bytes_prepared", text_.bytes(split)}};
   }
   return {{"task", description.task},
           {"source", description.source},

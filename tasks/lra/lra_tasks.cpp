@@ -36,8 +36,9 @@ class LraTask final : public training::TrainingTask {
   std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override;
   void fit(const Options& settings, training::ModelOptions& model) const override;
-  void add_facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
-                 const training::StateBytes& state, result::Training& record) const override;
+  void add_facts(const ResolvedCell& cell, const TaskForecast& forecast,
+                 const training::DataSet& data, const training::StateBytes& state,
+                 result::Training& record) const override;
   /// Prepared in the program, not written by the worker.
   const TaskData* data() const override { return nullptr; }
 
@@ -124,7 +125,7 @@ void LraTask::fit(const Options& settings, training::ModelOptions& model) const 
   model.vocabulary = asked == 0 ? data_.vocabulary : asked;
 }
 
-void LraTask::add_facts(const Cell&, const Forecast&, const training::DataSet& data,
+void LraTask::add_facts(const ResolvedCell&, const TaskForecast&, const training::DataSet& data,
                         const training::StateBytes&, result::Training& record) const {
   const auto& rows = dynamic_cast<const PreparedRows&>(data);
   record.chance = 1.0 / static_cast<double>(rows.classes());

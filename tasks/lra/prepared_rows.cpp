@@ -8,7 +8,7 @@ namespace attnbench::tasks::lra {
 
 PreparedRows::PreparedRows(std::shared_ptr<const Cache> cache, const Reading& reading)
     : cache_(std::move(cache)), reading_(reading) {
-  const Description& description = cache_->description();
+  const DataDescription& description = cache_->description();
   const std::int64_t pixels = std::int64_t{description.width} * description.width;
   if (pixels > 0 && reading.length != pixels) {
     throw UsageError(description.task + ": length is " + std::to_string(reading.length) +
@@ -21,7 +21,7 @@ PreparedRows::PreparedRows(std::shared_ptr<const Cache> cache, const Reading& re
                      "input to tokens");
   }
   expect_length(*cache_, static_cast<std::uint64_t>(reading.length), reading.truncate);
-  for (const training::Split split : training::all_splits) {
+  for (const training::Split split : training::every_split) {
     if (count(split) > 0) continue;
     throw UsageError(cache_->file().string() + ": has no rows of " + to_string(rows_of(split)) +
                      (split == training::Split::validation
@@ -88,9 +88,9 @@ training::Batch PreparedRows::batch(training::Split split, std::size_t,
 }
 
 Json PreparedRows::facts() const {
-  const Description& description = cache_->description();
+  const DataDescription& description = cache_->description();
   Json splits = Json::object();
-  for (const training::Split split : training::all_splits) {
+  for (const training::Split split : training::every_split) {
     const Split of = rows_of(split);
     const SplitFacts& facts = cache_->facts(of);
     splits[to_string(split)] = {{"rows", count(split)},

@@ -119,7 +119,7 @@ class MadTask final : public training::TrainingTask {
     model.decoder = rules.exercise == Exercise::compression;
   }
 
-  void add_facts(const Cell&, const Forecast&, const training::DataSet& data,
+  void add_facts(const ResolvedCell&, const TaskForecast&, const training::DataSet& data,
                  const training::StateBytes&, result::Training& record) const override {
     const Rules& rules = dynamic_cast<const MadData&>(data).rules();
     record.chance = 1.0 / static_cast<double>(answers(rules));

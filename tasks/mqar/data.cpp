@@ -45,20 +45,20 @@ class Reader {
 };
 
 /// The segments of the setting, or the shapes of `like` with `examples` each where it is empty.
-std::vector<Segment> segments_or(const std::string& setting, std::vector<Segment> like,
-                                 std::int64_t examples) {
+std::vector<RecallSegment> segments_or(const std::string& setting, std::vector<RecallSegment> like,
+                                       std::int64_t examples) {
   if (!setting.empty()) return segments_from(setting);
-  for (Segment& segment : like) segment.examples = examples;
+  for (RecallSegment& segment : like) segment.examples = examples;
   return like;
 }
 
 }  // namespace
 
-std::vector<Segment> segments_from(const std::string& text) {
-  std::vector<Segment> segments;
+std::vector<RecallSegment> segments_from(const std::string& text) {
+  std::vector<RecallSegment> segments;
   Reader reader(text);
   while (true) {
-    Segment segment;
+    RecallSegment segment;
     reader.skip(" ");
     segment.length = reader.number();
     reader.expect('x');
@@ -71,9 +71,9 @@ std::vector<Segment> segments_from(const std::string& text) {
   }
 }
 
-std::string to_string(const std::vector<Segment>& segments) {
+std::string to_string(const std::vector<RecallSegment>& segments) {
   std::string text;
-  for (const Segment& segment : segments) {
+  for (const RecallSegment& segment : segments) {
     text += (text.empty() ? "" : ", ") + std::to_string(segment.length) + "x" +
             std::to_string(segment.pairs) + ":" + std::to_string(segment.examples);
   }
@@ -105,14 +105,14 @@ std::vector<Option> data_settings() {
       integer_setting("updates", 4, "keys that get a new value, for the variant forgetting", 0)};
 }
 
-Plan plan_from(const Options& settings, std::uint64_t run_seed) {
-  Plan plan;
+RecallPlan plan_from(const Options& settings, std::uint64_t run_seed) {
+  RecallPlan plan;
   plan.recall.variant = variant_from(settings.text("variant"));
   plan.recall.filler = filler_from(settings.text("filler"));
   plan.recall.vocabulary = settings.integer("vocabulary");
   plan.recall.power = settings.number("power");
   plan.recall.updates = settings.integer("updates");
-  const Segment one{settings.integer("length"), settings.integer("pairs"), 0};
+  const RecallSegment one{settings.integer("length"), settings.integer("pairs"), 0};
   plan.train = segments_or(settings.text("train_mix"), {one}, settings.integer("train_examples"));
   plan.validation = segments_or(settings.text("validation_mix"), plan.train,
                                 settings.integer("validation_examples"));
@@ -121,15 +121,15 @@ Plan plan_from(const Options& settings, std::uint64_t run_seed) {
   return plan;
 }
 
-RecallData::RecallData(Plan plan) : plan_(std::move(plan)) {
-  for (const Split split : training::all_splits) {
-    for (const Segment& segment : plan_.of(split)) check(plan_.recall, segment);
+RecallData::RecallData(RecallPlan plan) : plan_(std::move(plan)) {
+  for (const Split split : training::every_split) {
+    for (const RecallSegment& segment : plan_.of(split)) check(plan_.recall, segment);
   }
 }
 
 std::vector<training::SegmentSize> RecallData::segments(Split split) const {
   std::vector<training::SegmentSize> sizes;
-  for (const Segment& segment : plan_.of(split)) {
+  for (const RecallSegment& segment : plan_.of(split)) {
     sizes.push_back({std::to_string(segment.length) + "x" + std::to_string(segment.pairs),
                      segment.length, segment.examples, static_cast<double>(segment.pairs)});
   }

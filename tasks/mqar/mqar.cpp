@@ -34,12 +34,13 @@ class RecallTask final : public training::TrainingTask {
 
   /// The accuracy of a random token (chance) and of a random value of the sequence (guess),
   /// weighted by examples as the accuracy is; for a window also the reach of one look-up.
-  void add_facts(const Cell& cell, const Forecast& forecast, const training::DataSet& data,
-                 const training::StateBytes& state, result::Training& record) const override {
-    const Plan& plan = dynamic_cast<const RecallData&>(data).plan();
+  void add_facts(const ResolvedCell& cell, const TaskForecast& forecast,
+                 const training::DataSet& data, const training::StateBytes& state,
+                 result::Training& record) const override {
+    const RecallPlan& plan = dynamic_cast<const RecallData&>(data).plan();
     double examples = 0;
     double guesses = 0;
-    for (const Segment& segment : plan.test) {
+    for (const RecallSegment& segment : plan.test) {
       examples += static_cast<double>(segment.examples);
       guesses += static_cast<double>(segment.examples) / static_cast<double>(segment.pairs);
     }
@@ -48,7 +49,7 @@ class RecallTask final : public training::TrainingTask {
     if (cell.mechanism != "window") return;
     const training::ModelOptions model = model_options(cell.settings);
     const std::int64_t keys = forecast.options.window("window").left + 1;
-    const LookBack look_back(plan);
+    const LookBackShares look_back(plan);
     const auto bytes = [&](const char* part) {
       const auto found = state.find(part);
       return found == state.end() ? 0 : found->second;

@@ -4,11 +4,11 @@
 
 namespace attnbench::tasks::mqar {
 
-LookBack::LookBack(const Plan& plan) {
+LookBackShares::LookBackShares(const RecallPlan& plan) {
   double examples = 0;
-  for (const Segment& shape : plan.test) examples += static_cast<double>(shape.examples);
+  for (const RecallSegment& shape : plan.test) examples += static_cast<double>(shape.examples);
   for (std::size_t i = 0; i < plan.test.size(); ++i) {
-    const Segment& shape = plan.test[i];
+    const RecallSegment& shape = plan.test[i];
     const double weight = 1 / (examples * static_cast<double>(shape.pairs));
     shares_.resize(std::max(shares_.size(), static_cast<std::size_t>(shape.length)));
     for (std::int64_t j = 0; j < shape.examples; ++j) {
@@ -23,7 +23,7 @@ LookBack::LookBack(const Plan& plan) {
   for (std::size_t i = 1; i < shares_.size(); ++i) shares_[i] += shares_[i - 1];
 }
 
-double LookBack::share_within(std::int64_t distance) const {
+double LookBackShares::share_within(std::int64_t distance) const {
   if (distance < 0) return 0;
   // The sum of all shares is 1, but for rounding.
   if (distance + 1 >= static_cast<std::int64_t>(shares_.size())) return 1;
@@ -35,7 +35,7 @@ std::int64_t farthest_found(std::int64_t keys, const training::ModelOptions& mod
   return keys - 1 + (shifted ? std::max<std::int64_t>(0, model.taps - 2) : 0);
 }
 
-result::ReachLine reach_line(const LookBack& look_back, const training::ModelOptions& model,
+result::ReachLine reach_line(const LookBackShares& look_back, const training::ModelOptions& model,
                              std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,
                              std::int64_t other_bytes) {
   result::ReachLine line;

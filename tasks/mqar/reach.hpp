@@ -10,10 +10,10 @@ namespace attnbench::tasks::mqar {
 
 /// The distribution of distances from answer to question over a test. Segments are weighted by
 /// their examples, as in the accuracy.
-class LookBack {
+class LookBackShares {
  public:
   /// Makes every example of the test.
-  explicit LookBack(const Plan& plan);
+  explicit LookBackShares(const RecallPlan& plan);
   /// The share of answers at most `distance` positions before their questions.
   double share_within(std::int64_t distance) const;
 
@@ -29,7 +29,7 @@ std::int64_t farthest_found(std::int64_t keys, const training::ModelOptions& mod
 /// For increasing numbers of keys, in small steps, until the reach is 1. A window of `own_keys` has
 /// `window_bytes` of state in a sequence of `length` tokens, besides `other_bytes` that do not
 /// depend on the window.
-result::ReachLine reach_line(const LookBack& look_back, const training::ModelOptions& model,
+result::ReachLine reach_line(const LookBackShares& look_back, const training::ModelOptions& model,
                              std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,
                              std::int64_t other_bytes);
 

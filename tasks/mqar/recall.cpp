@@ -45,7 +45,7 @@ std::int64_t square_root(std::int64_t number) {
 /// Builds one example.
 class ExampleBuilder {
  public:
-  ExampleBuilder(const Recall& recall, const Segment& shape, Random& random)
+  ExampleBuilder(const Recall& recall, const RecallSegment& shape, Random& random)
       : recall_(recall), shape_(shape), random_(random) {
     example_.tokens.assign(static_cast<std::size_t>(shape.length * tokens_per_position(recall)), 0);
     used_.assign(example_.tokens.size(), false);
@@ -152,7 +152,7 @@ class ExampleBuilder {
   }
 
   const Recall& recall_;
-  const Segment& shape_;
+  const RecallSegment& shape_;
   Random& random_;
   Example example_;
   std::vector<bool> used_;
@@ -170,7 +170,7 @@ std::int64_t tokens_per_position(const Recall& recall) {
   return recall.variant == Variant::stacked ? 2 : 1;
 }
 
-void check(const Recall& recall, const Segment& segment) {
+void check(const Recall& recall, const RecallSegment& segment) {
   const auto refuse = [&](const std::string& rule) {
     throw UsageError("length " + std::to_string(segment.length) + " with " +
                      std::to_string(segment.pairs) + " pairs of the variant " +
@@ -210,8 +210,8 @@ void check(const Recall& recall, const Segment& segment) {
   }
 }
 
-Example make_example(const Recall& recall, const Segment& shape, std::uint64_t seed, Split split,
-                     std::uint64_t segment, std::uint64_t example) {
+Example make_example(const Recall& recall, const RecallSegment& shape, std::uint64_t seed,
+                     Split split, std::uint64_t segment, std::uint64_t example) {
   Random random(key_of({seed, static_cast<std::uint64_t>(split), segment}), example);
   ExampleBuilder builder(recall, shape, random);
   switch (recall.variant) {

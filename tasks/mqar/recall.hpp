@@ -42,14 +42,14 @@ struct Recall {
 };
 
 /// Examples of one shape.
-struct Segment {
+struct RecallSegment {
   std::int64_t length = 64;  ///< positions T
   std::int64_t pairs = 4;    ///< values in the context, and questions
   std::int64_t examples = 0;
 };
 
 /// Throws UsageError that names the rule a segment breaks.
-void check(const Recall& recall, const Segment& segment);
+void check(const Recall& recall, const RecallSegment& segment);
 
 /// Tokens of `stacked` are [length * 2], with 0 in place of a missing value; candidates are all
 /// values in the context, replaced ones included.
@@ -61,7 +61,7 @@ std::int64_t tokens_per_position(const Recall& recall);
 
 /// `segment` is the index of the segment within its split, `example` that of the example within the
 /// segment. Sizes must have passed `check`.
-Example make_example(const Recall& recall, const Segment& shape, std::uint64_t seed, Split split,
-                     std::uint64_t segment, std::uint64_t example);
+Example make_example(const Recall& recall, const RecallSegment& shape, std::uint64_t seed,
+                     Split split, std::uint64_t segment, std::uint64_t example);
 
 }  // namespace attnbench::tasks::mqar

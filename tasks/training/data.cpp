@@ -86,11 +86,6 @@ void write_lines(std::ofstream& stream, const DataSet& data, Split split, std::s
 
 }  // namespace
 
-const char* to_string(Split split) {
-  constexpr const char* names[] = {"train", "validation", "test"};
-  return names[static_cast<std::size_t>(split)];
-}
-
 at::Tensor key_mask_of(const Batch& batch) {
   if (batch.real.defined()) return batch.real;
   if (!batch.lengths.defined()) return {};
@@ -108,13 +103,13 @@ std::int64_t longest(const DataSet& data, Split split) {
 
 std::int64_t longest(const DataSet& data) {
   std::int64_t length = 0;
-  for (const Split split : all_splits) length = std::max(length, longest(data, split));
+  for (const Split split : every_split) length = std::max(length, longest(data, split));
   return length;
 }
 
 Json write_jsonl(const DataSet& data, const std::filesystem::path& folder) {
   Json files = Json::array();
-  for (const Split split : all_splits) {
+  for (const Split split : every_split) {
     const std::string name = std::string(to_string(split)) + ".jsonl";
     std::ofstream stream(folder / name);
     std::int64_t examples = 0;
@@ -137,11 +132,11 @@ Batch batch_of(const std::vector<Example>& examples, std::int64_t tokens_per_pos
   std::vector<std::int64_t> shape{rows, length};
   if (tokens_per_position > 1) shape.push_back(tokens_per_position);
   std::size_t labels = 0;
-  std::size_t most_candidates = 0;
+  std::size_t max_candidates = 0;
   bool placed = true;
   for (const Example& example : examples) {
     labels += example.questions.size();
-    most_candidates = std::max(most_candidates, example.candidates.size());
+    max_candidates = std::max(max_candidates, example.candidates.size());
     for (const Question& question : example.questions) placed = placed && question.place >= 0;
   }
   const auto column = [&] { return at::empty({static_cast<std::int64_t>(labels)}, at::kLong); };
@@ -150,7 +145,7 @@ Batch batch_of(const std::vector<Example>& examples, std::int64_t tokens_per_pos
       column(),
       column(),
       column(),
-      at::full({static_cast<std::int64_t>(labels), static_cast<std::int64_t>(most_candidates)}, -1,
+      at::full({static_cast<std::int64_t>(labels), static_cast<std::int64_t>(max_candidates)}, -1,
                at::kLong),
       {}};
   if (placed) batch.places = column();
@@ -166,7 +161,7 @@ Batch batch_of(const std::vector<Example>& examples, std::int64_t tokens_per_pos
       batch.distances.data_ptr<std::int64_t>()[i] = question.distance;
       if (placed) batch.places.data_ptr<std::int64_t>()[i] = question.place;
       std::copy(example.candidates.begin(), example.candidates.end(), candidates);
-      candidates += most_candidates;
+      candidates += max_candidates;
       ++i;
     }
   }

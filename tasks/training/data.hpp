@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "attention/torch/torch.hpp"
+#include "tasks/data/split.hpp"
 
 namespace attnbench::tasks::training {
 
-/// The parts of a data set. Examples of different splits are independent.
-enum class Split { train, validation, test };
-const char* to_string(Split split);
-inline constexpr Split all_splits[] = {Split::train, Split::validation, Split::test};
+using data::every_split;
+using data::Split;
 
 /// One value for each split.
 template <class Part>

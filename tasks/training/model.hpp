@@ -112,7 +112,7 @@ class Model : public torch::nn::Module {
   at::Tensor read(const at::Tensor& input, ModelState& state);
   /// The greatest number of tokens of a sequence: there are no learned positions for more. Nothing
   /// where there is no such limit.
-  std::optional<std::int64_t> most_tokens() const;
+  std::optional<std::int64_t> max_tokens() const;
   /// After `tokens` tokens, in the dtype of products.
   StateBytes state_bytes(std::int64_t tokens) const;
 

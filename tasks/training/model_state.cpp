@@ -70,7 +70,7 @@ at::Tensor Model::read(const at::Tensor& input, ModelState& state) {
   return head(features(input, state).narrow(1, input.size(1) - 1, 1));
 }
 
-std::optional<std::int64_t> Model::most_tokens() const {
+std::optional<std::int64_t> Model::max_tokens() const {
   if (position_kind_ != Positions::learned) return std::nullopt;
   return positions_.size(0);
 }

@@ -11,13 +11,14 @@
 namespace attnbench::tasks::training {
 namespace {
 
-constexpr Names<Schedule, 7> schedules = {{"constant", Schedule::constant},
-                                          {"cosine", Schedule::cosine},
-                                          {"cosine_by_epoch", Schedule::cosine_by_epoch},
-                                          {"linear", Schedule::linear},
-                                          {"inverse_square_root", Schedule::inverse_square_root},
-                                          {"drop", Schedule::drop},
-                                          {"one_cycle", Schedule::one_cycle}};
+constexpr Names<RateSchedule, 7> schedules = {
+    {"constant", RateSchedule::constant},
+    {"cosine", RateSchedule::cosine},
+    {"cosine_by_epoch", RateSchedule::cosine_by_epoch},
+    {"linear", RateSchedule::linear},
+    {"inverse_square_root", RateSchedule::inverse_square_root},
+    {"drop", RateSchedule::drop},
+    {"one_cycle", RateSchedule::one_cycle}};
 
 double half_cosine(double share) { return (1 + std::cos(M_PI * share)) / 2; }
 
@@ -47,9 +48,11 @@ bool is_product(const std::string& name, const at::Tensor& weight) {
 
 }  // namespace
 
-const char* to_string(Schedule schedule) { return name_of(schedules, schedule); }
+const char* to_string(RateSchedule schedule) { return name_of(schedules, schedule); }
 std::vector<std::string> schedule_names() { return all_names(schedules); }
-Schedule schedule_from(const std::string& name) { return value_named("schedule", schedules, name); }
+RateSchedule schedule_from(const std::string& name) {
+  return value_named("schedule", schedules, name);
+}
 
 double LearningRateSchedule::cycle(std::int64_t step, double start, double top, double end) const {
   const auto at = static_cast<double>(step);
@@ -60,31 +63,31 @@ double LearningRateSchedule::cycle(std::int64_t step, double start, double top, 
 }
 
 double LearningRateSchedule::beta_1(std::int64_t step, double own) const {
-  return schedule == Schedule::one_cycle ? cycle(step, 0.95, 0.85, 0.95) : own;
+  return schedule == RateSchedule::one_cycle ? cycle(step, 0.95, 0.85, 0.95) : own;
 }
 
 double LearningRateSchedule::factor(std::int64_t step) const {
-  if (schedule == Schedule::one_cycle) return cycle(step, 1.0 / 25, 1, 1.0 / 250000);
+  if (schedule == RateSchedule::one_cycle) return cycle(step, 1.0 / 25, 1, 1.0 / 250000);
   const auto at = static_cast<double>(step);
   const auto warm = static_cast<double>(warm_up_steps);
   if (step < warm_up_steps) return (at + 1) / warm;
   const double share = (at - warm) / std::max(1.0, static_cast<double>(steps()) - warm);
   switch (schedule) {
-    case Schedule::constant:
+    case RateSchedule::constant:
       return 1;
-    case Schedule::cosine:
+    case RateSchedule::cosine:
       return half_cosine(share);
-    case Schedule::cosine_by_epoch:
+    case RateSchedule::cosine_by_epoch:
       return half_cosine(
           static_cast<double>(step / steps_per_epoch) /
           std::ceil(static_cast<double>(steps()) / static_cast<double>(steps_per_epoch)));
-    case Schedule::linear:
+    case RateSchedule::linear:
       return 1 - share;
-    case Schedule::inverse_square_root:
+    case RateSchedule::inverse_square_root:
       return std::sqrt(std::max(1.0, warm) / (at + 1));
-    case Schedule::drop:
+    case RateSchedule::drop:
       return step < drop_after ? 1 : 0.1;
-    case Schedule::one_cycle:
+    case RateSchedule::one_cycle:
       break;
   }
   return 1;

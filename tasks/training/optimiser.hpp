@@ -23,7 +23,7 @@ namespace attnbench::tasks::training {
 /// tenth. one_cycle: PyTorch's OneCycleLR with linear annealing: a line from 1/25 to 1 over the
 /// warm-up, then one down to 1/250000 at the last step, while beta_1 goes from 0.95 to 0.85 and
 /// back.
-enum class Schedule {
+enum class RateSchedule {
   constant,
   cosine,
   cosine_by_epoch,
@@ -33,13 +33,13 @@ enum class Schedule {
   one_cycle
 };
 
-const char* to_string(Schedule schedule);
+const char* to_string(RateSchedule schedule);
 std::vector<std::string> schedule_names();
 /// Throws UsageError that lists the names.
-Schedule schedule_from(const std::string& name);
+RateSchedule schedule_from(const std::string& name);
 
 struct LearningRateSchedule {
-  Schedule schedule = Schedule::cosine;
+  RateSchedule schedule = RateSchedule::cosine;
   std::int64_t warm_up_steps = 0;
   std::int64_t steps_per_epoch = 1;
   std::int64_t epochs = 1;

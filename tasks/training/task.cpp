@@ -65,11 +65,11 @@ Workload workload_of(const Options& settings, const DataSet& data) {
 
 /// The dtype of the mix's inputs decides its implementation and cost; its parameters have the dtype
 /// of all weights, which is the forecast's.
-Forecast forecast_training_mix(const Registry& registry, const Cell& cell,
-                               const ModelOptions& model, const Problem& problem) {
+TaskForecast forecast_training_mix(const Registry& registry, const ResolvedCell& cell,
+                                   const ModelOptions& model, const Problem& problem) {
   Problem mixed = problem;
   mixed.dtype = mix_dtype(model, problem.dtype);
-  Forecast forecast = forecast_mix(registry, cell, mixed);
+  TaskForecast forecast = forecast_mix(registry, cell, mixed);
   forecast.problem.dtype = problem.dtype;
   if (forecast.support || mixed.dtype == problem.dtype) return forecast;
   if (forecast_mix(registry, cell, problem).support) {
@@ -98,8 +98,8 @@ Support mask_support(const std::string& mechanism, const Options& options,
   return {};
 }
 
-double layer_weights(const Registry& registry, const Cell& cell, const Forecast& forecast,
-                     bool biases) {
+double layer_weights(const Registry& registry, const ResolvedCell& cell,
+                     const TaskForecast& forecast, bool biases) {
   const SingleThread alone;
   const auto mechanism = make_on_cpu(registry, cell, forecast);
   const Problem& problem = forecast.problem;
@@ -221,12 +221,12 @@ ModelOptions TrainingTask::model_options(const Options& settings, const DataSet&
   return model;
 }
 
-Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) const {
+TaskForecast TrainingTask::forecast(const Registry& registry, const ResolvedCell& cell) const {
   const std::unique_ptr<DataSet> data = data_set(cell.settings, 0);
   const ModelOptions model = model_options(cell.settings, *data);
   const Problem problem = problem_of(cell.settings, *data, model, longest(*data));
   require_consistent(model, problem);
-  Forecast forecast = forecast_training_mix(registry, cell, model, problem);
+  TaskForecast forecast = forecast_training_mix(registry, cell, model, problem);
   forecast.once = true;
   if (!forecast.support) return forecast;
   forecast.support = mask_support(cell.mechanism, forecast.options, model, data->masks_between());
@@ -244,7 +244,7 @@ Forecast TrainingTask::forecast(const Registry& registry, const Cell& cell) cons
   // Steps have the length of training; longer segments are only tested.
   Problem step = problem_of(cell.settings, *data, model, longest(*data, Split::train));
   step.dtype = problem.dtype;
-  call::Settings layer;
+  call::CallSettings layer;
   layer.problem = step;
   layer.problem.dtype = mix_dtype(model, problem.dtype);
   layer.problem.device = cell.device;

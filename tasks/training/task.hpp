@@ -37,10 +37,11 @@ class TrainingTask : public Task {
   /// Adds what the record holds of the data besides their sizes: levels to compare the accuracy
   /// with (chance, guess, reach), and derived values. `data` is the result of data_set, `state` the
   /// model's state after the longest length.
-  virtual void add_facts(const Cell& cell, const Forecast& forecast, const DataSet& data,
-                         const StateBytes& state, result::Training& record) const = 0;
+  virtual void add_facts(const ResolvedCell& cell, const TaskForecast& forecast,
+                         const DataSet& data, const StateBytes& state,
+                         result::Training& record) const = 0;
   /// Adds what the record holds of the trained model besides its scores.
-  virtual void add_findings(const Cell& cell, const DataSet& data, Model& model,
+  virtual void add_findings(const ResolvedCell& cell, const DataSet& data, Model& model,
                             result::Training& record) const {
     static_cast<void>(cell);
     static_cast<void>(data);
@@ -54,8 +55,8 @@ class TrainingTask : public Task {
   std::vector<std::string> figures() const override;
   std::vector<std::string> further_figures() const override { return {"loss_curves"}; }
   std::string axis() const override { return "length"; }
-  Forecast forecast(const Registry& registry, const Cell& cell) const override;
-  std::unique_ptr<Work> make(const Registry& registry, const Cell& cell) const override;
+  TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const override;
+  std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override;
   const TaskData* data() const override { return &files_; }
   ModelOptions model_options(const Options& settings) const;
   /// The same with the classes, towers and masks of `data`.

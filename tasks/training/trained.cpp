@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kBytes = 256;
 
 /// Why the cell's model does not predict the next byte; empty where it does.
-std::string no_byte_model(const Task& task, const Cell& cell) {
+std::string no_byte_model(const Task& task, const ResolvedCell& cell) {
   const auto* const training = dynamic_cast<const TrainingTask*>(&task);
   if (training == nullptr) return "it trains no model";
   if (training->classifies()) return "its model classifies whole sequences";
@@ -25,7 +25,7 @@ std::string no_byte_model(const Task& task, const Cell& cell) {
 }
 
 /// Where the checkpoint is whose weights are scored.
-std::filesystem::path file_of(const Checkpoints& checkpoints, const Cell& cell) {
+std::filesystem::path file_of(const Checkpoints& checkpoints, const ResolvedCell& cell) {
   const bool best = cell.settings.text("keep") == to_string(Keep::best_validation);
   if (best && std::filesystem::exists(checkpoints.best())) return checkpoints.best();
   for (const std::filesystem::path& file : {checkpoints.newest(), checkpoints.previous()}) {
@@ -38,8 +38,8 @@ std::filesystem::path file_of(const Checkpoints& checkpoints, const Cell& cell) 
 
 }  // namespace
 
-std::shared_ptr<Model> untrained_model(const Registry& registry, const Cell& cell,
-                                       const Forecast& forecast, const ModelOptions& options,
+std::shared_ptr<Model> untrained_model(const Registry& registry, const ResolvedCell& cell,
+                                       const TaskForecast& forecast, const ModelOptions& options,
                                        std::uint64_t run_seed) {
   const std::uint64_t seed =
       key_of({run_seed, static_cast<std::uint64_t>(cell.settings.integer("model_seed"))});
@@ -47,8 +47,8 @@ std::shared_ptr<Model> untrained_model(const Registry& registry, const Cell& cel
                                  chosen(registry, cell, forecast), options, seed);
 }
 
-Json model_identity(const TrainingTask& task, const Cell& cell, const Forecast& forecast,
-                    const Model& model) {
+Json model_identity(const TrainingTask& task, const ResolvedCell& cell,
+                    const TaskForecast& forecast, const Model& model) {
   Json settings = Json::object();
   for (const auto& [name, value] : cell.settings.values()) {
     if (name != "checkpoint_seconds") settings[name] = to_string(value);
@@ -67,11 +67,11 @@ Json model_identity(const TrainingTask& task, const Cell& cell, const Forecast& 
           {"weights", std::move(weights)}};
 }
 
-TrainedModel trained_model(const TrainingTask& task, const Registry& registry, const Cell& cell,
-                           const std::filesystem::path& folder, const std::string& binary,
-                           std::uint64_t run_seed) {
+TrainedModel trained_model(const TrainingTask& task, const Registry& registry,
+                           const ResolvedCell& cell, const std::filesystem::path& folder,
+                           const std::string& binary, std::uint64_t run_seed) {
   const std::filesystem::path file = file_of(Checkpoints(folder, Json::object()), cell);
-  const Forecast forecast = supported_forecast(task, registry, cell);
+  const TaskForecast forecast = supported_forecast(task, registry, cell);
   const std::unique_ptr<DataSet> data = task.data_set(cell.settings, run_seed);
   TrainedModel trained;
   trained.implementation = forecast.implementation;
@@ -90,7 +90,7 @@ TrainedModel trained_model(const TrainingTask& task, const Registry& registry, c
   return trained;
 }
 
-void require_byte_model(const Task& task, const Cell& cell) {
+void require_byte_model(const Task& task, const ResolvedCell& cell) {
   const std::string why = no_byte_model(task, cell);
   if (why.empty()) return;
   throw UsageError("the cell " + cell.id + " of the task " + task.name() +

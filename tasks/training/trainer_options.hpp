@@ -18,7 +18,7 @@ const char* to_string(Keep keep);
 
 struct TrainerOptions {
   OptimiserOptions optimiser;
-  Schedule schedule = Schedule::cosine;
+  RateSchedule schedule = RateSchedule::cosine;
   std::int64_t warm_up_steps = 0;
   std::int64_t drop_after = 0;  ///< steps, of the schedule drop
   std::int64_t batch = 64;      ///< examples of a step

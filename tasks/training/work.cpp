@@ -17,8 +17,8 @@ constexpr double join_seconds = 300;
 
 class TrainingWork final : public Work {
  public:
-  TrainingWork(const TrainingTask& task, const Registry& registry, const Cell& cell,
-               const Forecast& forecast)
+  TrainingWork(const TrainingTask& task, const Registry& registry, const ResolvedCell& cell,
+               const TaskForecast& forecast)
       : task_(task),
         registry_(registry),
         cell_(cell),
@@ -35,7 +35,7 @@ class TrainingWork final : public Work {
   /// or, of language models, at that of training; on two sequences at most, since gradients of the
   /// reference are slow.
   Json check(Context& context) override {
-    Forecast few = forecast_;
+    TaskForecast few = forecast_;
     few.problem.batch = std::min<std::int64_t>(few.problem.batch, 2);
     few.problem.length = few.problem.key_length = mix_length(options_, data_->checked_length());
     const std::shared_ptr<Model> model = model_of(context, few);
@@ -134,7 +134,7 @@ class TrainingWork final : public Work {
     return true;
   }
 
-  std::shared_ptr<Model> model_of(const Context& context, const Forecast& forecast) const {
+  std::shared_ptr<Model> model_of(const Context& context, const TaskForecast& forecast) const {
     return untrained_model(registry_, cell_, forecast, options_, context.seed());
   }
 
@@ -152,8 +152,8 @@ class TrainingWork final : public Work {
 
   const TrainingTask& task_;
   const Registry& registry_;
-  const Cell cell_;
-  const Forecast forecast_;
+  const ResolvedCell cell_;
+  const TaskForecast forecast_;
   ModelOptions options_;
   const Implementation implementation_;
   std::unique_ptr<DataSet> data_;
@@ -162,7 +162,7 @@ class TrainingWork final : public Work {
 
 }  // namespace
 
-std::unique_ptr<Work> TrainingTask::make(const Registry& registry, const Cell& cell) const {
+std::unique_ptr<Work> TrainingTask::make(const Registry& registry, const ResolvedCell& cell) const {
   return std::make_unique<TrainingWork>(*this, registry, cell,
                                         supported_forecast(*this, registry, cell));
 }

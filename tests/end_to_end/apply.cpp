@@ -38,7 +38,7 @@ class Arrays {
   }
 
   std::vector<double> read(const std::string& name) const {
-    const arrays::Array array = arrays::open_array(file(name));
+    const arrays::ArrayFile array = arrays::open_array(file(name));
     std::vector<double> values(static_cast<std::size_t>(arrays::count_of(array.shape)));
     arrays::read_array(array, values.data());
     return values;

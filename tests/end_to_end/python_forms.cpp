@@ -209,7 +209,7 @@ TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][appl
     const Json told = Json::parse(read_file(bench / (out + "/apply.json")));
     CHECK_THAT(told.at("origin").get<std::string>(),
                Contains(out == "ours" ? "built in" : "/forms.py:by_pattern"));
-    const arrays::Array array = arrays::open_array(bench / (out + "/output.npy"));
+    const arrays::ArrayFile array = arrays::open_array(bench / (out + "/output.npy"));
     REQUIRE(array.shape == shape);
     std::vector<double> values(count);
     arrays::read_array(array, values.data());

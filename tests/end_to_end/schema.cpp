@@ -12,14 +12,14 @@ using Json = nlohmann::json;
 
 namespace {
 
-test::Finished schema(const std::string& name) {
+test::Finished schema_of(const std::string& name) {
   return test::run({test::program(), "schema", name}, 60, {});
 }
 
 }  // namespace
 
 TEST_CASE("the schema of results is the one that results are held to", "[schema]") {
-  const test::Finished printed = schema("result");
+  const test::Finished printed = schema_of("result");
   CHECK(printed.exit_code == 0);
   CHECK(printed.out == schema::result_schema_text);
   const schema::SchemaValidator validator(Json::parse(printed.out));
@@ -34,7 +34,7 @@ TEST_CASE("the schema of results is the one that results are held to", "[schema]
 }
 
 TEST_CASE("the schema of suites takes the suites that are here", "[schema]") {
-  const test::Finished printed = schema("suite");
+  const test::Finished printed = schema_of("suite");
   CHECK(printed.exit_code == 0);
   const schema::SchemaValidator validator(Json::parse(printed.out));
   CHECK_FALSE(validator.misfit(
@@ -43,7 +43,7 @@ TEST_CASE("the schema of suites takes the suites that are here", "[schema]") {
 }
 
 TEST_CASE("a schema of something else is refused, with what there is", "[schema]") {
-  const test::Finished refused = schema("plugin");
+  const test::Finished refused = schema_of("plugin");
   CHECK(refused.exit_code == 2);
   CHECK(refused.out.empty());
   CHECK_THAT(refused.err, Catch::Contains("result") && Catch::Contains("suite"));

@@ -22,7 +22,7 @@ namespace {
 using Random = std::mt19937_64;
 
 constexpr unsigned limit_seconds = 10;
-constexpr long most_peak_kib = 1 << 20;
+constexpr long max_peak_kib = 1 << 20;
 
 const Json identity = {{"mechanism", "latte"}, {"settings", {{"width", "64"}, {"heads", "1"}}}};
 
@@ -123,7 +123,7 @@ std::string complaint_apart(const std::filesystem::path& folder, bool previous_i
   rusage usage{};
   wait4(child, &status, 0, &usage);
   if (WIFSIGNALED(status)) return "signal " + std::to_string(WTERMSIG(status));
-  if (usage.ru_maxrss > most_peak_kib) return std::to_string(usage.ru_maxrss) + " KiB of memory";
+  if (usage.ru_maxrss > max_peak_kib) return std::to_string(usage.ru_maxrss) + " KiB of memory";
   return test::read_file(said);
 }
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "attention/conformance/tolerance.hpp"
 #include "attention/layer.hpp"
+#include "core/tolerance.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

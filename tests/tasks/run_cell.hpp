@@ -48,8 +48,8 @@ inline Registry with_changed_softmax(
 }
 
 /// Two samples of each body, since tests do not look at times.
-inline worker::RunSettings quick_settings(int round) {
-  worker::RunSettings settings;
+inline worker::WorkSettings quick_settings(int round) {
+  worker::WorkSettings settings;
   settings.round = round;
   settings.seed = 1234;
   settings.rule.warmup_seconds = 0;
@@ -59,16 +59,16 @@ inline worker::RunSettings quick_settings(int round) {
 }
 
 struct Ran {
-  tasks::Forecast forecast;
+  tasks::TaskForecast forecast;
   Json check;
   Json sections;
   Json measured;
 };
 
-inline tasks::Cell make_cell(const std::string& task, const std::string& mechanism,
-                             const std::string& implementation, const Settings& settings,
-                             const Settings& options = {}) {
-  tasks::Cell cell;
+inline tasks::ResolvedCell make_cell(const std::string& task, const std::string& mechanism,
+                                     const std::string& implementation, const Settings& settings,
+                                     const Settings& options = {}) {
+  tasks::ResolvedCell cell;
   cell.id = "test";
   cell.mechanism = mechanism;
   cell.implementation = implementation;
@@ -77,8 +77,8 @@ inline tasks::Cell make_cell(const std::string& task, const std::string& mechani
   return cell;
 }
 
-inline Ran run_cell(const Registry& registry, const std::string& task, const tasks::Cell& cell,
-                    int round = 0) {
+inline Ran run_cell(const Registry& registry, const std::string& task,
+                    const tasks::ResolvedCell& cell, int round = 0) {
   worker::install_counting_allocator();
   const tasks::Task& found = tasks::find_task(task);
   Ran ran;

@@ -49,8 +49,10 @@ class Named final : public tasks::Task {
   }
   std::vector<std::string> figures() const override { return {"time"}; }
   std::string axis() const override { return "length"; }
-  tasks::Forecast forecast(const Registry&, const tasks::Cell&) const override { return {}; }
-  std::unique_ptr<tasks::Work> make(const Registry&, const tasks::Cell&) const override {
+  tasks::TaskForecast forecast(const Registry&, const tasks::ResolvedCell&) const override {
+    return {};
+  }
+  std::unique_ptr<tasks::Work> make(const Registry&, const tasks::ResolvedCell&) const override {
     return nullptr;
   }
 

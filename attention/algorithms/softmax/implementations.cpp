@@ -16,7 +16,7 @@ constexpr std::int64_t default_keys = 128;
 /// above tensor operations.
 constexpr int kUnmeasured = 2;
 /// The default window, whose sides depend on the pattern.
-constexpr Window unsaid{-1, -1};
+constexpr Window default_per_head{-1, -1};
 
 Support in_torch(const Options&, const Problem& problem) {
   if (problem.dtype == Dtype::float16 && problem.device == "cpu") {
@@ -223,7 +223,7 @@ double scale_of(const Mechanism& mechanism) {
 
 Option window_option() {
   return {
-      "window", OptionType::window, unsaid,
+      "window", OptionType::window, default_per_head,
       "keys seen: 128 means 128 keys, the token itself included; {\"left\", \"right\"} sets the "
       "keys on each side. Default (-1, -1): 128 keys"};
 }
@@ -231,7 +231,7 @@ Option window_option() {
 Options derive_window(const Options& options, const Problem& problem) {
   Options derived = options;
   const Window window = options.window("window");
-  if (window == unsaid) {
+  if (window == default_per_head) {
     derived.set("window", problem.pattern == Pattern::causal
                               ? Window{default_keys - 1, 0}
                               : Window{default_keys / 2, default_keys / 2 - 1});

@@ -101,12 +101,12 @@ RotaryTable rotary_table(const Tensor& x, std::int64_t first, double base) {
   return table;
 }
 
-Tensor rotated(const Tensor& x, const RotaryTable& table, Turn turn) {
+Tensor rotated(const Tensor& x, const RotaryTable& table, Rotation rotation) {
   const std::int64_t pairs = x.size(3) / 2;
   if (pairs == 0) return x;
   const auto type = compute_type(x.scalar_type());
   const Tensor& cosine = table.cosine;
-  const Tensor sine = turn == Turn::forth ? table.sine : -table.sine;
+  const Tensor sine = rotation == Rotation::forward ? table.sine : -table.sine;
   const Tensor even = x.narrow(3, 0, 2 * pairs).to(type).unflatten(3, {pairs, 2});
   const Tensor a = even.select(-1, 0);
   const Tensor b = even.select(-1, 1);
@@ -116,8 +116,8 @@ Tensor rotated(const Tensor& x, const RotaryTable& table, Turn turn) {
   return at::cat({result, x.narrow(3, 2 * pairs, 1)}, 3);
 }
 
-Tensor rotated(const Tensor& x, std::int64_t first, double base, Turn turn) {
-  return x.size(3) < 2 ? x : rotated(x, rotary_table(x, first, base), turn);
+Tensor rotated(const Tensor& x, std::int64_t first, double base, Rotation rotation) {
+  return x.size(3) < 2 ? x : rotated(x, rotary_table(x, first, base), rotation);
 }
 
 std::vector<Piece> pieces_of(std::int64_t length, std::int64_t size, std::int64_t most) {

@@ -27,7 +27,7 @@ at::Tensor padded_tokens(const at::Tensor& key_mask);
 /// included, so that it is replaced, not multiplied by 0.
 at::Tensor without_padding(const at::Tensor& x, const at::Tensor& key_mask, double value = 0);
 
-enum class Turn { forth, back };
+enum class Rotation { forward, inverse };
 
 /// Cosines and sines [T, pairs] of the angles (first + t) base^(-i / pairs) of rotary positions, in
 /// a computing dtype. Calls share tables: they are not to be written to.
@@ -43,9 +43,9 @@ RotaryTable rotary_table(const at::Tensor& x, std::int64_t first, double base);
 /// Rotary positions, Su et al. 2021 (RoFormer, arXiv:2104.09864), section 3.2: x [B, H, T, w] with
 /// the channel pair (2i, 2i + 1) of token t rotated by the angle (first + t) base^(-2i / w'), w'
 /// the largest even number in w; the last channel of an odd width is unchanged. `back` undoes
-/// `forth`. Products are computed in float32 at least; the result has the dtype of x.
-at::Tensor rotated(const at::Tensor& x, const RotaryTable& table, Turn turn);
-at::Tensor rotated(const at::Tensor& x, std::int64_t first, double base, Turn turn);
+/// `forward`. Products are computed in float32 at least; the result has the dtype of x.
+at::Tensor rotated(const at::Tensor& x, const RotaryTable& table, Rotation rotation);
+at::Tensor rotated(const at::Tensor& x, std::int64_t first, double base, Rotation rotation);
 
 /// Tokens [begin, begin + count * size): `count` chunks of `size` tokens.
 struct Piece {

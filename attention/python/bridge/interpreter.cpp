@@ -115,10 +115,10 @@ void load_glue() {
   glue_dictionary = space.release().ptr();
 }
 
-constexpr int most_signals = 32;
+constexpr int max_signals = 32;
 
 struct Handlers {
-  std::array<struct sigaction, most_signals> actions{};
+  std::array<struct sigaction, max_signals> actions{};
   int folder = -1;
 };
 
@@ -129,7 +129,7 @@ Handlers& handlers() {
 }
 
 void remember_handlers() {
-  for (int number = 1; number < most_signals; ++number) {
+  for (int number = 1; number < max_signals; ++number) {
     sigaction(number, nullptr, &handlers().actions[static_cast<std::size_t>(number)]);
   }
   handlers().folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -212,7 +212,7 @@ void Surroundings::restore() const {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     generator.set_state(generator_);
   }
-  for (int number = 1; number < most_signals; ++number) {
+  for (int number = 1; number < max_signals; ++number) {
     sigaction(number, &handlers().actions[static_cast<std::size_t>(number)], nullptr);
   }
   if (handlers().folder >= 0 && fchdir(handlers().folder) != 0) {

@@ -21,7 +21,7 @@ void require_known(const std::string& flag, const std::string& word,
   throw UsageFailure(flag + word + ": there is no such; " + text::suggestion(word, known));
 }
 
-Named named(const Catalogue& catalogue, const std::string& name) {
+NamedMechanism named(const Catalogue& catalogue, const std::string& name) {
   if (const auto found = catalogue.find(name)) return *found;
   throw UsageFailure("there is no mechanism \"" + name +
                      "\": " + text::suggestion(name, catalogue.names()));
@@ -99,7 +99,7 @@ std::map<std::string, std::string> roles_of(const ApplyArguments& arguments) {
 }  // namespace
 
 protocol::Apply request_of(const Catalogue& catalogue, const ApplyArguments& arguments) {
-  const Named asked = named(catalogue, arguments.mechanism);
+  const NamedMechanism asked = named(catalogue, arguments.mechanism);
   const MechanismSpec& spec = *asked.mechanism;
   protocol::Apply request;
   request.mechanism = spec.name;

@@ -143,7 +143,7 @@ std::vector<int> unfinished(const std::vector<ShardProgress>& shards,
   return indices;
 }
 
-std::optional<Pace> pace_of(const std::vector<ShardProgress>& shards) {
+std::optional<SubmissionPace> pace_of(const std::vector<ShardProgress>& shards) {
   double seconds = 0;
   std::size_t done = 0;
   std::size_t running = 0;
@@ -154,7 +154,7 @@ std::optional<Pace> pace_of(const std::vector<ShardProgress>& shards) {
   }
   if (done == 0 || seconds <= 0) return std::nullopt;
   const double usual = seconds / static_cast<double>(done);
-  Pace pace;
+  SubmissionPace pace;
   pace.rounds_per_minute = 60 / usual * static_cast<double>(running);
   for (const ShardProgress& shard : shards) {
     if (!shard.at_work()) continue;

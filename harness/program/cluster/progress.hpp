@@ -46,10 +46,10 @@ std::vector<int> unfinished(const std::vector<ShardProgress>& shards,
 
 /// Rounds a minute of the shards that run, and the seconds that the longest of those in the queue
 /// still takes at its rate; nothing where no round is done, or none is left.
-struct Pace {
+struct SubmissionPace {
   double rounds_per_minute = 0;
   double seconds_left = 0;
 };
-std::optional<Pace> pace_of(const std::vector<ShardProgress>& shards);
+std::optional<SubmissionPace> pace_of(const std::vector<ShardProgress>& shards);
 
 }  // namespace attnbench::cluster

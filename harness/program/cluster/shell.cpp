@@ -32,10 +32,10 @@ std::string shell_words(const std::vector<std::string>& words) {
   return out;
 }
 
-Answer answer_of(const std::vector<std::string>& words) {
+CommandAnswer answer_of(const std::vector<std::string>& words) {
   std::FILE* const pipe = popen((shell_words(words) + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw EnvironmentFailure("no process could be started");
-  Answer answer;
+  CommandAnswer answer;
   std::array<char, 4096> block{};
   while (std::fgets(block.data(), block.size(), pipe) != nullptr) answer.text += block.data();
   const int status = pclose(pipe);

@@ -11,7 +11,7 @@ std::string shell_word(const std::string& word);
 std::string shell_words(const std::vector<std::string>& words);
 
 /// How a command ended.
-struct Answer {
+struct CommandAnswer {
   int exit_code = 0;  ///< 1 where a signal ended it
   std::string text;   ///< both outputs, without the last line ends
 
@@ -20,6 +20,6 @@ struct Answer {
 
 /// Runs a program to its end, looked for on PATH. Throws EnvironmentFailure where no process can be
 /// started.
-Answer answer_of(const std::vector<std::string>& words);
+CommandAnswer answer_of(const std::vector<std::string>& words);
 
 }  // namespace attnbench::cluster

@@ -23,7 +23,7 @@ std::vector<std::string> merge_command(const SubmissionFolder& folder, const std
 
 /// The job's number: "--parsable" prints it, with the cluster's name where there are several.
 std::string submitted_job(const std::vector<std::string>& command) {
-  const Answer answer = answer_of(command);
+  const CommandAnswer answer = answer_of(command);
   if (answer.not_found()) {
     throw EnvironmentFailure(
         "sbatch is not here: submit from a machine with Slurm, or write the scripts alone with "
@@ -62,7 +62,8 @@ std::vector<std::string> submit_commands(const SubmissionFolder& folder,
 std::optional<Queue> ask_queue(const Submission& submission, std::string& why) {
   Queue queue;
   for (const Submitted& one : submission.submitted) {
-    const Answer answer = answer_of({"squeue", "-h", "-r", "-j", one.array, "-o", "%i|%T|%R"});
+    const CommandAnswer answer =
+        answer_of({"squeue", "-h", "-r", "-j", one.array, "-o", "%i|%T|%R"});
     if (answer.not_found()) {
       why = "squeue is not here";
       return std::nullopt;

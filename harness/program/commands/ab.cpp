@@ -12,12 +12,12 @@
 #include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/ab_output.hpp"
-#include "harness/program/commands/ab_sides.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/recall.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/ab_output.hpp"
+#include "harness/program/commands/shared/ab_sides.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/restore_settings.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/supervise/supervisor.hpp"
 
 namespace attnbench::commands {
@@ -114,7 +114,7 @@ struct PreparedRun {
 PreparedRun prepared(ExpandedSides expanded, const Gate& gate, const AbArguments& arguments) {
   PreparedRun prepared{std::move(expanded.plan), settings_of(arguments.measure)};
   prepared.plan.gate = gate;
-  compare::expect_sense(gate);
+  compare::validate(gate);
   for (const std::string& note : expanded.notes) std::cerr << note << "\n";
   run::RunSettings& settings = prepared.settings;
   settings.suite = std::move(expanded.suite);
@@ -174,7 +174,7 @@ PreparedRun recalled(const AbArguments& arguments) {
   PreparedRun again{{}, settings_of(arguments.measure)};
   run::RunSettings& settings = again.settings;
   settings.resume = arguments.resume;
-  recall(settings, "ab", *arguments.measure.command);
+  restore_settings(settings, "ab", *arguments.measure.command);
   try {
     again.plan = settings.suite.header.at("ab").get<compare::SidesPlan>();
   } catch (const SchemaError& error) {
@@ -182,12 +182,12 @@ PreparedRun recalled(const AbArguments& arguments) {
                        ": its journal does not say what was compared with what (" + error.what() +
                        "); start a new run");
   }
-  compare::expect_sense(again.plan.gate);
+  compare::validate(again.plan.gate);
   return again;
 }
 
 /// Judges what was measured so far and asks for what is still unclear. A note is given once.
-decltype(run::RunSettings::go_on) goes_on(const compare::SidesPlan& plan) {
+decltype(run::RunSettings::next_rounds) goes_on(const compare::SidesPlan& plan) {
   using Clock = std::chrono::steady_clock;
   return [plan, begin = Clock::now(), told = std::string()](
              const result::Result& result,
@@ -208,7 +208,7 @@ compare::Comparison judged(const result::Result& result, const compare::SidesPla
   const auto matches =
       plan.matches.empty() ? compare::matches_by_label(result, plan.sides()) : plan.matches;
   compare::Comparison comparison = compare::paired(result, plan.sides(), matches, plan.gate);
-  if (!interrupted) compare::tell_of_time(comparison);
+  if (!interrupted) compare::note_time_limit(comparison);
   compare::add_missing(comparison, plan.missing);
   return comparison;
 }
@@ -216,7 +216,7 @@ compare::Comparison judged(const result::Result& result, const compare::SidesPla
 /// What `ab` has of the suites that are measured.
 struct Verdicts {
   Json documents = Json::array();
-  std::vector<compare::Published> published;
+  std::vector<compare::PublishedComparison> published;
   ExitCode code = ExitCode::done;  ///< the gravest
 };
 
@@ -239,7 +239,7 @@ ExitCode measure(PreparedRun prepared, const AbArguments& arguments, const AbFil
   settings.rounds = compare::stages(plan.gate).front();
   settings.builds = plan.builds;
   settings.cells_of_second = plan.cells_of_second();
-  settings.go_on = goes_on(plan);
+  settings.next_rounds = goes_on(plan);
   const std::string reproduce = settings.reproduce;
   run::Supervisor supervisor(std::move(settings));
   const run::RunOutcome outcome = supervisor.run();
@@ -341,8 +341,7 @@ void add_gate_arguments(Command& command, AbArguments& arguments) {
 
 }  // namespace
 
-void add_ab(CommandLine& line) {
-  Command& command = line.add("ab", "Measure two sides in turns, for a verdict by exit code");
+void declare_ab(Command& command) {
   const auto arguments = std::make_shared<AbArguments>();
   add_suite_arguments(command, arguments->suites,
                       "BASE NEW [--SETTING VALUES]…\n--base X --new Y SUITE…\n"

@@ -14,10 +14,10 @@
 #include "core/text/printable.hpp"
 #include "harness/program/apply/out_folder.hpp"
 #include "harness/program/apply/request.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/terminal.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/client/worker_client.hpp"
 #include "harness/program/suite/suite_entries.hpp"
 
@@ -154,7 +154,7 @@ std::string error_text(const Json& check) {
 
 void print(const protocol::ApplyAnswer& answer, const std::string& mechanism,
            const std::string& out) {
-  std::vector<Row> rows = {
+  std::vector<TableRow> rows = {
       {"ran", mechanism + "/" + answer.implementation + " (" + answer.implementation_reason + ")"},
       {"sizes", sizes_text(answer.problem)},
       {"options", options_text(answer.options)}};
@@ -218,10 +218,9 @@ void add_arrays(Command& command, apply::ApplyArguments& call) {
 
 }  // namespace
 
-void add_apply(CommandLine& line) {
+void declare_apply(Command& command) {
   auto arguments = std::make_shared<ApplyArguments>();
   apply::ApplyArguments& call = arguments->call;
-  Command& command = line.add("apply", "Run one mechanism on arrays from NumPy files");
   command.footer(explanation);
   command.option("mechanism", call.mechanism, "A name or alias of `attnbench list`").required();
   command.option("--pattern", call.pattern,

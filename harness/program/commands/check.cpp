@@ -12,10 +12,10 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/findings.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/findings.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/check/checking.hpp"
 #include "harness/program/run/check/scaling_check.hpp"
 #include "harness/program/run/client/worker_client.hpp"
@@ -172,7 +172,7 @@ void await_quiet(const WaitArguments& wait) {
   };
   const int cpus = process::usable_cores();
   run::wait_for_quiet(surroundings, measure::neighbours(0.25), cpus, cpus,
-                      run::longest_wait(wait.most_seconds(), run::on_terminal()));
+                      run::longest_wait(wait.max_seconds(), run::on_terminal()));
 }
 
 /// The growth of all rows. On the CPU, the document gets `memory_ladder`.
@@ -297,10 +297,8 @@ int check(CheckArguments& arguments) {
 
 }  // namespace
 
-void add_check(CommandLine& line) {
+void declare_check(Command& command) {
   auto arguments = std::make_shared<CheckArguments>();
-  Command& command =
-      line.add("check", "Check mechanisms against their definitions, claims and growth");
   command.option("mechanism", arguments->choices.mechanisms, "Names or aliases; default all");
   command.option("--implementation", arguments->choices.implementation, "Only this one");
   command.option("--pattern", arguments->choices.pattern, "bidirectional, causal or cross");

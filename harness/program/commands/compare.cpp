@@ -5,9 +5,9 @@
 #include "core/failure.hpp"
 #include "core/output_file.hpp"
 #include "core/result/document.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/compare/publish.hpp"
 
 namespace attnbench::commands {
@@ -45,9 +45,7 @@ int run_compare(const CompareArguments& arguments) {
 
 }  // namespace
 
-void add_compare(CommandLine& line) {
-  Command& command =
-      line.add("compare", "Describe what differs between two results measured apart");
+void declare_compare(Command& command) {
   const auto arguments = std::make_shared<CompareArguments>();
   command.option("A", arguments->base, "the base: a run's folder or a result.json").required();
   command.option("B", arguments->changed, "what to compare with it").required();

@@ -10,9 +10,9 @@
 #include "core/protocol.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/apply/out_folder.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/prepared_data.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/prepared_data.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/client/worker_client.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/suite/profile.hpp"
@@ -159,7 +159,7 @@ int write_data(const DataArguments& arguments) {
   }
   if (answer.status != result::Status::ok) throw UsageFailure(answer.reason);
   out.publish();
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const protocol::DataFile& file : answer.files) {
     rows.push_back({arguments.out + "/" + file.file, std::to_string(file.examples), "examples"});
   }
@@ -186,9 +186,8 @@ int run_data(const DataArguments& arguments) {
 
 }  // namespace
 
-void add_data(CommandLine& line) {
+void declare_data(Command& command) {
   auto arguments = std::make_shared<DataArguments>();
-  Command& command = line.add("data", "Write or prepare the examples that a task learns from");
   arguments->command = &command;
   command.footer(data_explanation);
   command.option("task", arguments->task, "A task that learns, such as mqar, lm or lra.pathfinder");

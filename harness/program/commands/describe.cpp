@@ -7,9 +7,9 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/terminal.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/profile.hpp"
 #include "harness/program/suite/suite_entries.hpp"
 
@@ -39,7 +39,7 @@ std::string range_of(const Option& option) {
 
 void print_options(const std::string& heading, const std::vector<Option>& options) {
   if (options.empty()) return;
-  std::vector<Row> rows{{heading, "type", "default", "range", "meaning"}};
+  std::vector<TableRow> rows{{heading, "type", "default", "range", "meaning"}};
   for (const Option& option : options) {
     rows.push_back({option.name, to_string(option.type),
                     text::human_value(to_json(option.fallback)), range_of(option), option.meaning});
@@ -80,7 +80,7 @@ std::string claims_of(const MechanismSpec& mechanism) {
 
 /// A line "differs from" for each departure from published code and, after a semicolon, how to undo
 /// it.
-void add_departures(std::vector<Row>& facts, const std::vector<DepartureSpec>& departures) {
+void add_departures(std::vector<TableRow>& facts, const std::vector<DepartureSpec>& departures) {
   for (const DepartureSpec& one : departures) {
     facts.push_back({"differs from", one.what + (one.how.empty() ? "" : "; " + one.how)});
   }
@@ -92,7 +92,7 @@ void print_roles(const MechanismSpec& mechanism) {
     return;
   }
   if (mechanism.roles.empty()) return;
-  std::vector<Row> rows{{"role", "shape", "patterns", "fed by"}};
+  std::vector<TableRow> rows{{"role", "shape", "patterns", "fed by"}};
   for (const RoleSpec& role : mechanism.roles) {
     rows.push_back({role.name, role.shape, text::listed(role.patterns), role.fed_by});
   }
@@ -104,7 +104,7 @@ void print_roles(const MechanismSpec& mechanism) {
 
 void print_mechanism(const MechanismSpec& mechanism) {
   std::cout << mechanism.name << ": " << mechanism.title << "\n";
-  std::vector<Row> facts;
+  std::vector<TableRow> facts;
   const auto fact = [&](const std::string& name, const std::string& text) {
     if (!text.empty()) facts.push_back({name, text});
   };
@@ -116,7 +116,7 @@ void print_mechanism(const MechanismSpec& mechanism) {
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
   print_roles(mechanism);
   print_options("option", mechanism.options);
-  std::vector<Row> rows{{"implementation", "growth", "gradient", ""}};
+  std::vector<TableRow> rows{{"implementation", "growth", "gradient", ""}};
   for (const ImplementationSpec& one : mechanism.implementations) {
     rows.push_back({one.name, growth_of(one.growth), one.differentiable ? "yes" : "no", one.title});
   }
@@ -131,7 +131,7 @@ void print_mechanism(const MechanismSpec& mechanism) {
 
 void print_task(const TaskSpec& task) {
   std::cout << task.name << ": " << task.title << "\n";
-  std::vector<Row> facts{{"axis", task.axis}, {"figures", text::listed(task.figures)}};
+  std::vector<TableRow> facts{{"axis", task.axis}, {"figures", text::listed(task.figures)}};
   add_departures(facts, task.differs_from);
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
   print_options("setting", task.settings);
@@ -140,7 +140,7 @@ void print_task(const TaskSpec& task) {
 void print_preset(const std::string& name, const suite::Preset& preset) {
   std::cout << name << ": " << preset.title << "\n";
   print_columns(std::cout, {{"source", preset.source}}, "  ", terminal_width(whole_lines));
-  std::vector<Row> rows{{"setting", "value"}};
+  std::vector<TableRow> rows{{"setting", "value"}};
   for (const auto& [setting, value] : preset.set) {
     rows.push_back({setting, text::human_value(value)});
   }
@@ -203,9 +203,7 @@ int describe(DescribeArguments& arguments) {
 
 }  // namespace
 
-void add_describe(CommandLine& line) {
-  Command& command =
-      line.add("describe", "Show a mechanism, alias, task or preset: options, ranges, claims");
+void declare_describe(Command& command) {
   auto arguments = std::make_shared<DescribeArguments>();
   command.option("name", arguments->name, "A name from `attnbench list`").required();
   add_plugin_argument(command, arguments->plugins);

@@ -17,9 +17,9 @@
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/noise_sources.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/findings.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/findings.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/client/worker_client.hpp"
 #include "harness/program/run/plan/blas_core.hpp"
 
@@ -208,9 +208,7 @@ int doctor(const DoctorArguments& arguments) {
 
 }  // namespace
 
-void add_doctor(CommandLine& line) {
-  Command& command =
-      line.add("doctor", "Examine the machine: ceilings, and what would disturb measurements");
+void declare_doctor(Command& command) {
   auto arguments = std::make_shared<DoctorArguments>();
   add_plugin_argument(command, arguments->plugins);
   command.option(

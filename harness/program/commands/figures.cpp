@@ -10,12 +10,12 @@
 #include "core/result/document.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/recall.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
-#include "harness/program/commands/terminal.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/restore_settings.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/gallery/index.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
 #include "harness/program/run/plan/planning.hpp"
@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using gallery::IndexedSuite;
-using gallery::State;
+using gallery::StoredState;
 
 struct FiguresArguments {
   SuiteArguments suites;
@@ -43,7 +43,7 @@ struct FiguresArguments {
 
 void print_index(const gallery::Index& index, const std::vector<const suite::PaperFigure*>& figures,
                  const std::vector<const IndexedSuite*>& suites) {
-  std::vector<Row> rows{{"figure", "suite", "quick", "paper", "stored result", "missing"}};
+  std::vector<TableRow> rows{{"figure", "suite", "quick", "paper", "stored result", "missing"}};
   for (const suite::PaperFigure* figure : figures) {
     const auto followers = index.of_figure(figure->name);
     if (followers.empty()) rows.push_back({figure->name, "", "", "", "", figure->missing});
@@ -54,7 +54,8 @@ void print_index(const gallery::Index& index, const std::vector<const suite::Pap
   }
   const std::size_t width = terminal_width(whole_lines);
   if (!figures.empty()) print_columns(std::cout, rows, "", width);
-  std::vector<Row> others{{"no paper's figure", "quick", "in full", "stored result", "what it is"}};
+  std::vector<TableRow> others{
+      {"no paper's figure", "quick", "in full", "stored result", "what it is"}};
   for (const IndexedSuite* suite : suites) {
     if (!suite->figure.empty()) continue;
     others.push_back(
@@ -105,7 +106,7 @@ run::RunSettings figure_settings(FiguresArguments& arguments, const IndexedSuite
   settings.plugins = arguments.suites.plugins;
   if (!arguments.again) settings.resume = earlier_run(arguments.runs(), suite);
   if (!settings.resume.empty()) {
-    recall(settings, "run", *arguments.measure.command);
+    restore_settings(settings, "run", *arguments.measure.command);
     return settings;
   }
   settings.retry.clear();
@@ -124,7 +125,7 @@ run::RunSettings figure_settings(FiguresArguments& arguments, const IndexedSuite
 /// Measures what a suite has not measured yet and stores its result.
 ExitCode run_figure(FiguresArguments& arguments, const gallery::Index& index,
                     const IndexedSuite& suite) {
-  if (suite.state == State::unreadable && !arguments.measure.force) {
+  if (suite.state == StoredState::unreadable && !arguments.measure.force) {
     throw UsageFailure(suite.state_reason +
                        "; a new result would replace it: move it away, or pass --force");
   }
@@ -140,7 +141,7 @@ ExitCode run_figure(FiguresArguments& arguments, const gallery::Index& index,
 }
 
 bool is_wanted(const FiguresArguments& arguments, const IndexedSuite& suite) {
-  return arguments.again || !arguments.retry.empty() || suite.state != State::current;
+  return arguments.again || !arguments.retry.empty() || suite.state != StoredState::current;
 }
 
 /// A suite that fails does not keep the others from being measured.
@@ -212,8 +213,7 @@ int figures(FiguresArguments& arguments) {
 
 }  // namespace
 
-void add_figures(CommandLine& line) {
-  Command& command = line.add("figures", "The papers' figures: what is here, and runs of it");
+void declare_figures(Command& command) {
   const auto arguments = std::make_shared<FiguresArguments>();
   add_setting_arguments(command, arguments->suites, "[PAPER | FIGURE | SUITE]…");
   add_measure_arguments(command, arguments->measure);

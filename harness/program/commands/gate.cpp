@@ -9,8 +9,8 @@
 #include "core/process/fingerprint.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/counts/counts.hpp"
 #include "harness/program/counts/device_code.hpp"
 #include "harness/program/run/plan/planning.hpp"
@@ -41,9 +41,9 @@ std::map<std::string, std::int64_t> predicted_workspaces(const std::string& name
 }
 
 /// Prints the findings; whether any of them fails.
-bool report_findings(const std::vector<counts::Finding>& findings, const std::string& unit) {
+bool report_findings(const std::vector<counts::CountChange>& findings, const std::string& unit) {
   bool failed = false;
-  for (const counts::Finding& finding : findings) {
+  for (const counts::CountChange& finding : findings) {
     failed = failed || finding.fails();
     std::cout << (finding.fails() ? "FAILED  " : "fewer   ")
               << text::quotable(counts::finding_text(finding, unit), 400) << "\n";
@@ -164,9 +164,7 @@ int run_gate(const GateArguments& arguments) {
 
 }  // namespace
 
-void add_gate(CommandLine& line) {
-  Command& command =
-      line.add("gate", "Hold instructions, workspaces and device code against their counts");
+void declare_gate(Command& command) {
   const auto arguments = std::make_shared<GateArguments>();
   command.option("--counts", arguments->counts, "the file of counts").shows_default();
   command.option("--suite", arguments->suite, "whose cells' predicted workspaces are held")

@@ -15,8 +15,8 @@
 #include "core/process/signals.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/run/client/worker_client.hpp"
 #include "harness/program/run/folder/journal.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
@@ -66,7 +66,7 @@ constexpr const char* explanation =
 constexpr double memory_share = 0.8;
 
 /// Of a text: so many that none is longer, so few that sums of them are exact.
-constexpr double most_tokens = 1e15;
+constexpr double max_tokens = 1e15;
 
 class InterruptedGeneration : public Failure {
  public:
@@ -369,9 +369,8 @@ int generate_command(const GenerateArguments& arguments) {
 
 }  // namespace
 
-void add_generate(CommandLine& line) {
+void declare_generate(Command& command) {
   auto arguments = std::make_shared<GenerateArguments>();
-  Command& command = line.add("generate", "Generate bytes with a trained model, or score a text");
   arguments->command = &command;
   command.footer(explanation);
   command.option("run", arguments->run, "Folder of a run with checkpoints").required();
@@ -379,7 +378,7 @@ void add_generate(CommandLine& line) {
                  "Id or label of the trained cell; may be left out where there is one");
   command.option("--prompt", arguments->prompt, "Text to continue from");
   command.option("--bytes", arguments->bytes, "Bytes to generate")
-      .within(1, most_tokens)
+      .within(1, max_tokens)
       .shows_default();
   command
       .option("--temperature", arguments->temperature,
@@ -392,7 +391,7 @@ void add_generate(CommandLine& line) {
   command
       .option("--capacity", arguments->capacity,
               "Tokens that a cache of keys has room for; default: as many as there will be")
-      .within(1, most_tokens);
+      .within(1, max_tokens);
   add_data_argument(command);
   command.option("--threads", arguments->threads, "Default: one for each core").within(0, 4096);
   command.option("--memory-limit", arguments->memory_limit,

@@ -6,7 +6,7 @@
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/result/document.hpp"
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 #include "harness/program/run/folder/foreign.hpp"
 
 namespace attnbench::commands {
@@ -53,9 +53,7 @@ int run_import(const ImportArguments& arguments) {
 
 }  // namespace
 
-void add_import(CommandLine& line) {
-  Command& command =
-      line.add("import", "Set what other programs measured beside a result, labelled as theirs");
+void declare_import(Command& command) {
   const auto arguments = std::make_shared<ImportArguments>();
   command.option("FILE", arguments->files, "files of foreign records (JSON)").required();
   command

@@ -6,10 +6,10 @@
 
 #include "core/text/spelling.hpp"
 #include "harness/measure/device.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
-#include "harness/program/commands/terminal.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/profile.hpp"
 
 namespace attnbench::commands {
@@ -148,7 +148,7 @@ int list(const ListArguments& arguments) {
     if (!wanted) continue;
     const std::vector<Item> items = lister.items(kind);
     Json& list = all[kind] = Json::array();
-    std::vector<Row> rows;
+    std::vector<TableRow> rows;
     for (const Item& item : items) {
       list.push_back(item.json);
       rows.push_back({item.name, item.title, item.remark});
@@ -165,8 +165,7 @@ int list(const ListArguments& arguments) {
 
 }  // namespace
 
-void add_list(CommandLine& line) {
-  Command& command = line.add("list", "List mechanisms, tasks, suites, devices and presets");
+void declare_list(Command& command) {
   auto arguments = std::make_shared<ListArguments>();
   command.option("what", arguments->kind, text::listed(kinds) + "; all of them by default")
       .one_of(kinds);

@@ -7,8 +7,8 @@
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/submission.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
 #include "harness/program/run/folder/merge.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
 
@@ -116,8 +116,7 @@ int run_merge(const MergeArguments& arguments) {
 
 }  // namespace
 
-void add_merge(CommandLine& line) {
-  Command& command = line.add("merge", "Make one result of the shards of a suite");
+void declare_merge(Command& command) {
   const auto arguments = std::make_shared<MergeArguments>();
   command
       .option("RUN", arguments->runs,

@@ -13,7 +13,7 @@
 #include "core/process/fingerprint.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 #include "harness/program/run/plan/planning.hpp"
 
 namespace attnbench::commands {
@@ -288,9 +288,8 @@ int write_new(const NewArguments& arguments) {
 
 }  // namespace
 
-void add_new(CommandLine& line) {
+void declare_new(Command& command) {
   auto arguments = std::make_shared<NewArguments>();
-  Command& command = line.add("new", "Write the files of a new mechanism, or a workflow");
   command
       .option("name", arguments->name,
               "Its name: lower-case letters, digits and _; with --workflow also a suite's file")

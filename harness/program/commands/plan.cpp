@@ -9,10 +9,10 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
-#include "harness/program/commands/terminal.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/plan/pace.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/suite/cell.hpp"
@@ -85,7 +85,7 @@ std::string flops(double count) {
   return text + (bare ? " FLOP" : "FLOP");
 }
 
-Row row_of(const std::string& label, const Totals& totals) {
+TableRow row_of(const std::string& label, const Totals& totals) {
   if (totals.unsupported == totals.cells) {
     const std::string count = std::to_string(totals.cells);
     return {label, count, count, "-", "-", "-"};
@@ -104,7 +104,7 @@ std::string word_of(const attnbench::Forecast& forecast) {
 }
 
 void print_cells(const PlannedSuite& planned) {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
     const attnbench::Forecast& forecast = planned.forecasts[i];
     const Totals totals = planned.of_cell(i);
@@ -148,7 +148,7 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
             << all.cells << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
             << " rounds each\n";
   if (info.notes) std::cout << "  " << text::quotable(*info.notes, 600) << "\n";
-  std::vector<Row> rows{
+  std::vector<TableRow> rows{
       {"", "cells", "unsupported", "one call of each", "largest", "time, estimated"}};
   for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));
   rows.push_back(row_of("all", all));
@@ -215,8 +215,7 @@ int plan(PlanArguments& arguments) {
 
 }  // namespace
 
-void add_plan(CommandLine& line) {
-  Command& command = line.add("plan", "Show what a suite would run: cells, work, memory, hours");
+void declare_plan(Command& command) {
   auto arguments = std::make_shared<PlanArguments>();
   add_suite_arguments(command, arguments->suites);
   command.flag("--cells", arguments->cells, "List every cell");

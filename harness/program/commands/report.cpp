@@ -6,9 +6,9 @@
 
 #include "core/output_file.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -48,8 +48,7 @@ int run_report(const ReportArguments& arguments) {
 
 }  // namespace
 
-void add_report(CommandLine& line) {
-  Command& command = line.add("report", "Figures, tables and a page of results");
+void declare_report(Command& command) {
   const auto arguments = std::make_shared<ReportArguments>();
   command
       .option("RESULT", arguments->results,

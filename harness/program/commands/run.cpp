@@ -8,12 +8,12 @@
 #include "core/result/machine.hpp"
 #include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/recall.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
-#include "harness/program/commands/terminal.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/restore_settings.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/run/supervise/again.hpp"
 #include "harness/program/run/supervise/progress.hpp"
@@ -79,7 +79,7 @@ void print_slow_blas(const result::Result& result) {
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   use_own_folder(arguments, settings);
-  if (!settings.rounds) settings.go_on = run::Again(settings.suite.further_rounds());
+  if (!settings.rounds) settings.next_rounds = run::Again(settings.suite.further_rounds());
   if (settings.resume.empty()) expect_free(settings.out, arguments.measure);
   const bool first = settings.process_rank.writes_the_run();
   run::Supervisor supervisor(std::move(settings));
@@ -115,7 +115,7 @@ ExitCode run_from(const std::string& file, const std::string& place, const RunAr
 int run_all(RunArguments& arguments) {
   run::RunSettings settings = settings_of(arguments);
   statuses_from("--fail-on", arguments.fail_on);
-  if (!arguments.resume.empty()) recall(settings, "run", *arguments.measure.command);
+  if (!arguments.resume.empty()) restore_settings(settings, "run", *arguments.measure.command);
   if (!arguments.resume.empty() && arguments.suites.command->other_words().empty()) {
     const std::string journal = run::find_run_folder(arguments.resume).journal().string();
     return static_cast<int>(run_from(journal, ":1: /cells", arguments, std::move(settings)));
@@ -177,8 +177,7 @@ void add_flags(Command& command, RunArguments& arguments) {
 
 }  // namespace
 
-void add_run(CommandLine& line) {
-  Command& command = line.add("run", "Measure the cells of suites or of mechanisms");
+void declare_run(Command& command) {
   const auto arguments = std::make_shared<RunArguments>();
   add_suite_arguments(command, arguments->suites);
   add_flags(command, *arguments);

@@ -13,8 +13,8 @@
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/shell.hpp"
 #include "harness/program/cluster/slurm.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -67,7 +67,7 @@ Look look_at(const cluster::Submission& submission, const cluster::SubmissionFol
   std::ostringstream text;
   text << submission.suite << ", " << submission.jobs
        << (submission.jobs == 1 ? " shard: " : " shards: ") << states_text(shards) << "\n";
-  std::vector<Row> rows{{"shard", "state", "cells", ""}};
+  std::vector<TableRow> rows{{"shard", "state", "cells", ""}};
   for (const ShardProgress& shard : shards) {
     out.at_work = out.at_work || shard.at_work();
     out.finished = out.finished && shard.finished();
@@ -114,8 +114,7 @@ int run_status(const StatusArguments& arguments) {
 
 }  // namespace
 
-void add_status(CommandLine& line) {
-  Command& command = line.add("status", "Show how far a submission to a cluster is");
+void declare_status(Command& command) {
   const auto arguments = std::make_shared<StatusArguments>();
   command.option("FOLDER", arguments->folder, "the folder of attnbench submit").required();
   command.flag("--watch", arguments->watch, "show it again until nothing is at work");

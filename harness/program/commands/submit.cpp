@@ -13,10 +13,10 @@
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/shell.hpp"
 #include "harness/program/cluster/slurm.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/measuring.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
 #include "harness/program/run/plan/planning.hpp"
 
@@ -204,8 +204,7 @@ int run_submit(SubmitArguments& arguments) {
 
 }  // namespace
 
-void add_submit(CommandLine& line) {
-  Command& command = line.add("submit", "Run a suite on a Slurm cluster, a shard a task");
+void declare_submit(Command& command) {
   const auto arguments = std::make_shared<SubmitArguments>();
   arguments->command = &command;
   add_suite_arguments(command, arguments->suites,

@@ -9,7 +9,7 @@
 #include "core/output_file.hpp"
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 #include "reports/render.hpp"
 #include "reports/trend/trend.hpp"
 
@@ -58,12 +58,12 @@ int run_trend(const TrendArguments& arguments) {
   }
   add_results(arguments);
   const trend::History history = trend::read_history(arguments.history);
-  constexpr std::size_t most_faults = 10;
-  for (std::size_t i = 0; i < std::min(history.faults.size(), most_faults); ++i) {
+  constexpr std::size_t max_faults = 10;
+  for (std::size_t i = 0; i < std::min(history.faults.size(), max_faults); ++i) {
     std::cerr << "left out: " << text::quotable(history.faults[i], 400) << "\n";
   }
-  if (history.faults.size() > most_faults) {
-    std::cerr << "left out: " << history.faults.size() - most_faults << " more lines\n";
+  if (history.faults.size() > max_faults) {
+    std::cerr << "left out: " << history.faults.size() - max_faults << " more lines\n";
   }
   const std::vector<trend::Series> series = trend::series_of(history.lines);
   const std::string changes = trend::changes_markdown(series);
@@ -104,8 +104,7 @@ int run_trend(const TrendArguments& arguments) {
 
 }  // namespace
 
-void add_trend(CommandLine& line) {
-  Command& command = line.add("trend", "Keep a history of results and show where times changed");
+void declare_trend(Command& command) {
   const auto arguments = std::make_shared<TrendArguments>();
   command.option("RESULT", arguments->results, "runs or results to add: folders or result.json");
   command.option("--history", arguments->history, "the history, JSON Lines, added to")

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "core/failure.hpp"
-#include "harness/program/commands/command.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/profile.hpp"
 
 namespace attnbench::commands {
@@ -64,9 +64,7 @@ int validate(SuiteArguments& arguments) {
 
 }  // namespace
 
-void add_validate(CommandLine& line) {
-  Command& command =
-      line.add("validate", "Check suite files: file, line, place and what was expected");
+void declare_validate(Command& command) {
   auto arguments = std::make_shared<SuiteArguments>();
   add_suite_arguments(command, *arguments, "SUITE…");
   command.footer(

@@ -98,7 +98,7 @@ struct Ratio {
   Ratio(const Spread& base, const Spread& changed)
       : low(changed.low / base.high), high(changed.high / base.low) {}
   bool disjoint() const { return low > 1 || high < 1; }
-  Verdict verdict(double margin) const { return verdict_of(low, high, 1 + margin); }
+  SpeedVerdict verdict(double margin) const { return verdict_of(low, high, 1 + margin); }
 };
 
 void judge(Pair& pair, const Rounds& base, const Rounds& changed, const Ratio& raw,
@@ -108,24 +108,24 @@ void judge(Pair& pair, const Rounds& base, const Rounds& changed, const Ratio& r
     const Spread before = widened(base.calibrated, sides.base.calibrated.at(pair.what));
     const Spread after = widened(changed.calibrated, sides.changed.calibrated.at(pair.what));
     pair.calibrated_ratio = after.median / before.median;
-    const Verdict calibrated = Ratio(before, after).verdict(sides.margin);
-    const bool moved = pair.verdict == Verdict::slow || pair.verdict == Verdict::fast;
+    const SpeedVerdict calibrated = Ratio(before, after).verdict(sides.margin);
+    const bool moved = pair.verdict == SpeedVerdict::slow || pair.verdict == SpeedVerdict::fast;
     // A change of the machine's speed moves the raw times only; a change of the code moves both.
     if (moved && calibrated != pair.verdict) {
-      pair.verdict = Verdict::unclear;
+      pair.verdict = SpeedVerdict::unclear;
       pair.reason = "not so in calibrated times";
-    } else if (pair.verdict == Verdict::unclear && calibrated == Verdict::same) {
-      pair.verdict = Verdict::same;
+    } else if (pair.verdict == SpeedVerdict::unclear && calibrated == SpeedVerdict::same) {
+      pair.verdict = SpeedVerdict::same;
     }
   }
-  if (pair.verdict == Verdict::unclear && pair.reason.empty()) {
+  if (pair.verdict == SpeedVerdict::unclear && pair.reason.empty()) {
     pair.reason = raw.disjoint() ? "the difference is within the margin" : "the intervals overlap";
   }
   if (!sides.same_machine) {
-    pair.verdict = Verdict::unclear;
+    pair.verdict = SpeedVerdict::unclear;
     pair.reason = "not known to be one machine";
   } else if (std::min(pair.base_rounds, pair.changed_rounds) < enough_rounds) {
-    pair.verdict = Verdict::unclear;
+    pair.verdict = SpeedVerdict::unclear;
     pair.reason = pair.left_out > 0 ? result::preempted_words(pair.left_out, pair.rounds)
                                     : "fewer than 3 rounds";
   }
@@ -178,7 +178,7 @@ std::vector<Pair> pairs_of(const CellRecord& base, const CellRecord& changed,
     if (before != nullptr && after != nullptr) {
       measure_pair(pair, *before, *after, sides);
       if (!result::is_ok(base) || !result::is_ok(changed)) {
-        pair.verdict = Verdict::unclear;
+        pair.verdict = SpeedVerdict::unclear;
         pair.reason = ended;
       }
     } else {
@@ -188,7 +188,7 @@ std::vector<Pair> pairs_of(const CellRecord& base, const CellRecord& changed,
   }
   if (!pairs.empty()) return pairs;
   const bool alike = was == is && !disturbed;
-  blank.verdict = alike ? Verdict::same : Verdict::unclear;
+  blank.verdict = alike ? SpeedVerdict::same : SpeedVerdict::unclear;
   blank.reason = alike ? was + " in both" : ended;
   return {blank};
 }
@@ -215,29 +215,29 @@ std::string place_name(const reports::Panel& panel, const reports::Placed& place
   return name;
 }
 
-const char* to_string(Verdict verdict) {
+const char* to_string(SpeedVerdict verdict) {
   switch (verdict) {
-    case Verdict::same:
+    case SpeedVerdict::same:
       return "SAME";
-    case Verdict::slow:
+    case SpeedVerdict::slow:
       return "SLOW";
-    case Verdict::fast:
+    case SpeedVerdict::fast:
       return "FAST";
-    case Verdict::unclear:
+    case SpeedVerdict::unclear:
       return "UNCLEAR";
-    case Verdict::added:
+    case SpeedVerdict::added:
       return "NEW";
-    case Verdict::gone:
+    case SpeedVerdict::gone:
       return "GONE";
   }
   return "";
 }
 
-Verdict verdict_of(double low, double high, double reach) {
-  if (low > reach) return Verdict::slow;
-  if (high < 1 / reach) return Verdict::fast;
-  if (high <= reach && low >= 1 / reach) return Verdict::same;
-  return Verdict::unclear;
+SpeedVerdict verdict_of(double low, double high, double reach) {
+  if (low > reach) return SpeedVerdict::slow;
+  if (high < 1 / reach) return SpeedVerdict::fast;
+  if (high <= reach && low >= 1 / reach) return SpeedVerdict::same;
+  return SpeedVerdict::unclear;
 }
 
 double disjoint_by_chance(std::size_t n, std::size_t m) {
@@ -250,7 +250,7 @@ double disjoint_by_chance(std::size_t n, std::size_t m) {
 
 bool anything_in_common(const Comparison& comparison) {
   return std::any_of(comparison.pairs.begin(), comparison.pairs.end(), [](const Pair& pair) {
-    return pair.verdict != Verdict::added && pair.verdict != Verdict::gone;
+    return pair.verdict != SpeedVerdict::added && pair.verdict != SpeedVerdict::gone;
   });
 }
 
@@ -273,7 +273,7 @@ Comparison compare(const result::Result& base, const result::Result& changed, do
       Pair pair;
       pair.id = id;
       pair.name = name;
-      pair.verdict = Verdict::gone;
+      pair.verdict = SpeedVerdict::gone;
       comparison.pairs.push_back(std::move(pair));
       continue;
     }
@@ -286,7 +286,7 @@ Comparison compare(const result::Result& base, const result::Result& changed, do
     Pair pair;
     pair.id = id;
     pair.name = after.names.at(id);
-    pair.verdict = Verdict::added;
+    pair.verdict = SpeedVerdict::added;
     comparison.pairs.push_back(std::move(pair));
   }
   add_summary(comparison);

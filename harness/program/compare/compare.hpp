@@ -16,14 +16,14 @@ namespace attnbench::compare {
 /// The verdict on a cell. For results measured apart, `slow` and `fast` need at least 3 rounds in
 /// each, one machine, and intervals more than the margin apart, with and without calibration; see
 /// paired.hpp for one run. Disturbed rounds and cells, and cells without status ok, are `unclear`.
-enum class Verdict { same, slow, fast, unclear, added, gone };
+enum class SpeedVerdict { same, slow, fast, unclear, added, gone };
 
 /// "SAME", "SLOW", "FAST", "UNCLEAR", "NEW", "GONE".
-const char* to_string(Verdict verdict);
+const char* to_string(SpeedVerdict verdict);
 
 /// From an interval of new / base: slow above `reach` (1 + margin), fast below 1 / reach, same
 /// between, else unclear.
-Verdict verdict_of(double low, double high, double reach);
+SpeedVerdict verdict_of(double low, double high, double reach);
 
 /// The base against itself in the same rounds: how the machine alone changes a ratio.
 struct Control {
@@ -37,7 +37,7 @@ struct Pair {
   std::string id;
   std::string name;  ///< label and settings, for people
   std::string what;  ///< forward, step, …
-  Verdict verdict = Verdict::unclear;
+  SpeedVerdict verdict = SpeedVerdict::unclear;
   std::string reason;          ///< of `unclear`; a status where a side has no time
   std::optional<Spread> base;  ///< medians with their bounds over rounds, in seconds
   std::optional<Spread> changed;

@@ -76,7 +76,7 @@ std::string name_of(const Pair& pair) {
 /// What follows the verdict of a pair; mostly empty.
 std::string remark_on(const Pair& pair) {
   std::string text = pair.reason;
-  if (pair.left_out > 0 && pair.verdict != Verdict::unclear) {
+  if (pair.left_out > 0 && pair.verdict != SpeedVerdict::unclear) {
     text += (text.empty() ? "" : "  ") + std::string("without ") + std::to_string(pair.left_out) +
             " of " + std::to_string(pair.rounds) + " rounds, disturbed";
   }
@@ -217,8 +217,9 @@ std::string ratio_text(double ratio, double low, double high) {
 
 std::string verdict_counts(const Comparison& comparison) {
   std::string text;
-  for (const Verdict verdict : {Verdict::slow, Verdict::fast, Verdict::same, Verdict::unclear,
-                                Verdict::added, Verdict::gone}) {
+  for (const SpeedVerdict verdict :
+       {SpeedVerdict::slow, SpeedVerdict::fast, SpeedVerdict::same, SpeedVerdict::unclear,
+        SpeedVerdict::added, SpeedVerdict::gone}) {
     const auto count = std::count_if(comparison.pairs.begin(), comparison.pairs.end(),
                                      [&](const Pair& pair) { return pair.verdict == verdict; });
     if (count == 0) continue;

@@ -14,7 +14,7 @@ ATTNBENCH_JSON_CODEC(Gate) {
   JSON_IGNORE_REST;
 }
 
-void expect_sense(const Gate& gate) {
+void validate(const Gate& gate) {
   const auto expect = [](bool fine, const std::string& what) {
     if (!fine) throw UsageFailure("the gate: " + what);
   };

@@ -26,7 +26,7 @@ ATTNBENCH_JSON(Gate);
 
 /// Throws UsageFailure for values of which no verdict follows: fewer rounds in all than at first, a
 /// confidence that is none, a confirmation of so few rounds that it can never succeed.
-void expect_sense(const Gate& gate);
+void validate(const Gate& gate);
 
 /// The rounds after which it is looked whether a cell is clear: rounds, twice as many, … and
 /// rounds_most.

@@ -26,8 +26,8 @@ Spread spread_of_turns(const Timing& timing, const std::vector<double>& seconds)
 /// Whether the same code against itself did what only a change of the code may do.
 bool moved(const std::optional<Control>& control, double bar) {
   if (!control) return false;
-  const Verdict found = verdict_of(control->low, control->high, 1 + bar);
-  return found == Verdict::slow || found == Verdict::fast;
+  const SpeedVerdict found = verdict_of(control->low, control->high, 1 + bar);
+  return found == SpeedVerdict::slow || found == SpeedVerdict::fast;
 }
 
 std::string counted_rounds(std::size_t count) {
@@ -100,7 +100,7 @@ void Look::judge_pair(Pair& pair, const std::vector<double>& logs) const {
     return;
   }
   pair.verdict = verdict_of(pair.ratio_low, pair.ratio_high, 1 + bar);
-  if (pair.verdict == Verdict::unclear) {
+  if (pair.verdict == SpeedVerdict::unclear) {
     pair.reason =
         pair.disjoint ? "the difference may be within the margin" : "the interval goes across 1";
   }
@@ -130,7 +130,7 @@ void hold_to_status(Pair& pair, const Trio& trio) {
     return is(trio.base) || is(trio.changed) || (trio.control != nullptr && is(trio.control));
   };
   if (!any([](const CellRecord* cell) { return !result::is_ok(*cell); })) return;
-  pair.verdict = Verdict::unclear;
+  pair.verdict = SpeedVerdict::unclear;
   const bool counted =
       pair.left_out > 0 && pair.reason == result::preempted_words(pair.left_out, pair.rounds);
   if (counted) return;  // says it already
@@ -173,7 +173,7 @@ void Look::confirm(Pair& pair) const {
   pair.confirmation = ratio_of(rounds.logs, gate.confidence);
   const double bar = bar_of(gate, pair.base->median);
   if (pair.confirmation && pair.confirmation->low > 1 && pair.confirmation->ratio > 1 + bar) return;
-  pair.verdict = Verdict::unclear;
+  pair.verdict = SpeedVerdict::unclear;
   pair.reason = "SLOW in " + counted_rounds(pair.base_rounds);
   if (pair.confirmation) {
     const Control& found = *pair.confirmation;
@@ -220,10 +220,10 @@ Pair timed(const Trio& trio, const std::string& what, const Turns& turns) {
     if (is_over(trio)) break;
     if (before == 0) pair.rounds_wanted = look.wanted_at_first();
     if (before > 0 && !look.complete({rounds - 1, rounds})) pair.rounds_wanted = rounds;
-    if (pair.rounds_wanted > 0 || pair.verdict != Verdict::unclear) break;
+    if (pair.rounds_wanted > 0 || pair.verdict != SpeedVerdict::unclear) break;
     before = rounds;
   }
-  if (pair.verdict == Verdict::slow && gate.confirm > 0) look.confirm(pair);
+  if (pair.verdict == SpeedVerdict::slow && gate.confirm > 0) look.confirm(pair);
   return pair;
 }
 

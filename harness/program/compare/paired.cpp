@@ -129,8 +129,9 @@ int end_of_look(const Gate& gate, int rounds) {
 /// not.
 bool suspect(const Pair& pair, const Gate& gate) {
   if (pair.rounds < static_cast<std::size_t>(gate.rounds) || !pair.base) return false;
-  const Verdict alone = verdict_of(pair.ratio, pair.ratio, 1 + bar_of(gate, pair.base->median));
-  return alone == Verdict::slow || alone == Verdict::fast;
+  const SpeedVerdict alone =
+      verdict_of(pair.ratio, pair.ratio, 1 + bar_of(gate, pair.base->median));
+  return alone == SpeedVerdict::slow || alone == SpeedVerdict::fast;
 }
 
 double seconds_of_round(const Match& match, const Spending& spending) {
@@ -223,7 +224,7 @@ std::optional<run::Further> further(const Comparison& comparison, const std::vec
   return next;
 }
 
-void tell_of_time(Comparison& comparison) {
+void note_time_limit(Comparison& comparison) {
   const Gate& gate = comparison.turns.value().gate;
   const std::string limit = "the gate's " + text::human_seconds(gate.seconds_most);
   for (Pair& pair : comparison.pairs) {
@@ -239,16 +240,16 @@ void tell_of_time(Comparison& comparison) {
 }
 
 ExitCode exit_code(const Comparison& comparison, bool gate) {
-  const auto any = [&](Verdict verdict) {
+  const auto any = [&](SpeedVerdict verdict) {
     return std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
                        [&](const Pair& pair) { return pair.verdict == verdict; });
   };
-  if (gate && any(Verdict::slow)) return ExitCode::failed;
+  if (gate && any(SpeedVerdict::slow)) return ExitCode::failed;
   const bool judged =
-      any(Verdict::slow) || any(Verdict::fast) ||
+      any(SpeedVerdict::slow) || any(SpeedVerdict::fast) ||
       std::any_of(comparison.pairs.begin(), comparison.pairs.end(),
-                  [](const Pair& pair) { return pair.verdict == Verdict::same && pair.base; });
-  return !judged || any(Verdict::unclear) ? ExitCode::undecided : ExitCode::done;
+                  [](const Pair& pair) { return pair.verdict == SpeedVerdict::same && pair.base; });
+  return !judged || any(SpeedVerdict::unclear) ? ExitCode::undecided : ExitCode::done;
 }
 
 }  // namespace attnbench::compare

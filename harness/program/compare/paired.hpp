@@ -70,7 +70,7 @@ std::optional<run::Further> further(const Comparison& comparison, const std::vec
                                     const Spending& spending);
 
 /// Says in the reason of each pair that wanted more rounds that the gate's seconds_most left none.
-void tell_of_time(Comparison& comparison);
+void note_time_limit(Comparison& comparison);
 
 /// undecided where a pair is unclear, or none was timed on both sides; with `gate`, failed where
 /// one is slow.

@@ -46,9 +46,9 @@ class Page {
 
 using Pairs = std::vector<const Pair*>;
 
-Pairs with_verdicts(const Comparison& comparison, const std::vector<Verdict>& verdicts) {
+Pairs with_verdicts(const Comparison& comparison, const std::vector<SpeedVerdict>& verdicts) {
   Pairs found;
-  for (const Verdict verdict : verdicts) {
+  for (const SpeedVerdict verdict : verdicts) {
     for (const Pair& pair : comparison.pairs) {
       if (pair.verdict == verdict) found.push_back(&pair);
     }
@@ -95,8 +95,8 @@ void add_details(Page& page, const Comparison& comparison, const Publication& pu
   for (const std::string& one : sentences) {
     if (!one.empty() && !page.add("- " + shown(one) + "\n", room_for_command(page))) break;
   }
-  const std::size_t most_of_command = page.most() / 30;
-  page.add("\n```sh\n" + text::quotable(publication.command, most_of_command) +
+  const std::size_t max_of_command = page.most() / 30;
+  page.add("\n```sh\n" + text::quotable(publication.command, max_of_command) +
            "\n```\n\n</details>\n");
 }
 
@@ -118,11 +118,12 @@ std::string section(const Comparison& comparison, const Publication& publication
     page.add(shown(publication.basis, 1000) + "\n\n### attnbench " + title + ": " + counts +
              "\n\nA description of two results measured apart, not a verdict.\n\n");
   }
-  add_table(page, "What moved", with_verdicts(comparison, {Verdict::slow, Verdict::fast}), false);
-  add_table(page, "Unclear", with_verdicts(comparison, {Verdict::unclear}), false);
-  add_table(page, "On one side alone", with_verdicts(comparison, {Verdict::added, Verdict::gone}),
+  add_table(page, "What moved", with_verdicts(comparison, {SpeedVerdict::slow, SpeedVerdict::fast}),
             false);
-  add_table(page, "The same", with_verdicts(comparison, {Verdict::same}), true);
+  add_table(page, "Unclear", with_verdicts(comparison, {SpeedVerdict::unclear}), false);
+  add_table(page, "On one side alone",
+            with_verdicts(comparison, {SpeedVerdict::added, SpeedVerdict::gone}), false);
+  add_table(page, "The same", with_verdicts(comparison, {SpeedVerdict::same}), true);
   add_details(page, comparison, publication);
   return std::move(page).text();
 }
@@ -131,10 +132,10 @@ std::string test_suite(const Comparison& comparison, const Publication& publicat
   const auto count = [&](const auto& is) {
     return std::to_string(std::count_if(comparison.pairs.begin(), comparison.pairs.end(), is));
   };
-  const auto failed = [](const Pair& pair) { return pair.verdict == Verdict::slow; };
+  const auto failed = [](const Pair& pair) { return pair.verdict == SpeedVerdict::slow; };
   const auto skipped = [](const Pair& pair) {
-    return pair.verdict == Verdict::unclear || pair.verdict == Verdict::added ||
-           pair.verdict == Verdict::gone;
+    return pair.verdict == SpeedVerdict::unclear || pair.verdict == SpeedVerdict::added ||
+           pair.verdict == SpeedVerdict::gone;
   };
   const std::string title = attribute("attnbench " + publication.title);
   std::string xml = "  <testsuite name=\"" + title + "\" tests=\"" +
@@ -159,22 +160,23 @@ std::string test_suite(const Comparison& comparison, const Publication& publicat
 
 }  // namespace
 
-std::string to_markdown(const std::vector<Published>& all) {
+std::string to_markdown(const std::vector<PublishedComparison>& all) {
   if (all.empty()) return "";
   std::string title;
-  for (const Published& one : all) title += (title.empty() ? "" : ", ") + one.publication.title;
+  for (const PublishedComparison& one : all)
+    title += (title.empty() ? "" : ", ") + one.publication.title;
   std::string text = marker(title);
-  const std::size_t share = (most_markdown - text.size()) / all.size();
-  for (const Published& one : all) {
+  const std::size_t share = (max_markdown - text.size()) / all.size();
+  for (const PublishedComparison& one : all) {
     text += (&one == &all.front() ? "" : "\n");
     text += section(one.comparison, one.publication, share - 1);
   }
   return text;
 }
 
-std::string to_junit(const std::vector<Published>& all) {
+std::string to_junit(const std::vector<PublishedComparison>& all) {
   std::string xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
-  for (const Published& one : all) xml += test_suite(one.comparison, one.publication);
+  for (const PublishedComparison& one : all) xml += test_suite(one.comparison, one.publication);
   return xml + "</testsuites>\n";
 }
 

@@ -18,7 +18,7 @@ struct Publication {
 };
 
 /// At most this many bytes, whatever the comparison: GitHub takes 65,536 characters.
-constexpr std::size_t most_markdown = 60000;
+constexpr std::size_t max_markdown = 60000;
 
 /// First a marker line, "<!-- attnbench ab ci_kernels -->", by which a bot finds its own comment,
 /// then the verdict or, of a description, the basis; what moved, what is unclear and what is
@@ -29,14 +29,14 @@ std::string to_markdown(const Comparison& comparison, const Publication& publica
 std::string to_junit(const Comparison& comparison, const Publication& publication);
 
 /// One comparison of several that a command made, such as `ab` of two suites.
-struct Published {
+struct PublishedComparison {
   Comparison comparison;
   Publication publication;
 };
 
 /// The same of one or several, in one text: one marker line, which names all of them, and equal
 /// shares of the room; a test suite for each.
-std::string to_markdown(const std::vector<Published>& all);
-std::string to_junit(const std::vector<Published>& all);
+std::string to_markdown(const std::vector<PublishedComparison>& all);
+std::string to_junit(const std::vector<PublishedComparison>& all);
 
 }  // namespace attnbench::compare

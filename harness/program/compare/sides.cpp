@@ -85,7 +85,7 @@ Matched match_cells(const std::vector<attnbench::Cell>& base,
   return matched;
 }
 
-ATTNBENCH_JSON_CODEC(Missing) {
+ATTNBENCH_JSON_CODEC(UnmatchedCell) {
   JSON_AT(name);
   JSON_USUAL(added);
 }
@@ -105,11 +105,11 @@ std::set<std::string> SidesPlan::cells_of_second() const {
   return ids;
 }
 
-void add_missing(Comparison& comparison, const std::vector<Missing>& missing) {
-  for (const Missing& one : missing) {
+void add_missing(Comparison& comparison, const std::vector<UnmatchedCell>& missing) {
+  for (const UnmatchedCell& one : missing) {
     Pair pair;
     pair.name = one.name;
-    pair.verdict = one.added ? Verdict::added : Verdict::gone;
+    pair.verdict = one.added ? SpeedVerdict::added : SpeedVerdict::gone;
     pair.reason = one.added ? "the base has no such cell" : "the new side has no such cell";
     comparison.pairs.push_back(std::move(pair));
   }

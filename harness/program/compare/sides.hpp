@@ -20,16 +20,16 @@ struct MatchRule {
 };
 
 /// A cell that one side alone has.
-struct Missing {
+struct UnmatchedCell {
   std::string name;
   bool added = false;  ///< the new side has it
 };
-ATTNBENCH_JSON(Missing);
+ATTNBENCH_JSON(UnmatchedCell);
 
 struct Matched {
   std::vector<attnbench::Cell> cells;  ///< base, new and control of each match, in turns
   std::vector<Match> matches;
-  std::vector<Missing> missing;
+  std::vector<UnmatchedCell> missing;
   std::size_t equal = 0;  ///< cells left out because both sides are one
 };
 
@@ -46,7 +46,7 @@ struct SidesPlan {
   std::string control;
   Gate gate;
   std::vector<Match> matches;  ///< empty for two mechanisms, which are matched by their labels
-  std::vector<Missing> missing;
+  std::vector<UnmatchedCell> missing;
   std::vector<process::Build> builds;  ///< two, or none where this program's worker measures both
 
   Sides sides() const { return {base, changed, control}; }
@@ -56,6 +56,6 @@ struct SidesPlan {
 ATTNBENCH_JSON(SidesPlan);
 
 /// Pairs for cells that one side alone has.
-void add_missing(Comparison& comparison, const std::vector<Missing>& missing);
+void add_missing(Comparison& comparison, const std::vector<UnmatchedCell>& missing);
 
 }  // namespace attnbench::compare

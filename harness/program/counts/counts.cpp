@@ -43,7 +43,7 @@ std::string under_valgrind(const std::vector<std::string>& words) {
       "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX_Fast_Unaligned_Load,-AVX2,-ERMS,-FSRM,-SSSE3"
       ":glibc.cpu.x86_non_temporal_threshold=0x10000000"};
   call.insert(call.end(), words.begin(), words.end());
-  const cluster::Answer output = cluster::answer_of(call);
+  const cluster::CommandAnswer output = cluster::answer_of(call);
   if (output.not_found()) {
     throw EnvironmentFailure("valgrind is not here: install it (apt-get install valgrind)");
   }
@@ -94,31 +94,32 @@ std::string not_comparable(const Counts& stored, const Counts& now) {
   return "";
 }
 
-std::vector<Finding> findings_of(const std::map<std::string, std::int64_t>& stored,
-                                 const std::map<std::string, std::int64_t>& now, double tolerance) {
-  std::vector<Finding> findings;
+std::vector<CountChange> findings_of(const std::map<std::string, std::int64_t>& stored,
+                                     const std::map<std::string, std::int64_t>& now,
+                                     double tolerance) {
+  std::vector<CountChange> findings;
   for (const auto& [name, before] : stored) {
     const auto found = now.find(name);
     if (found == now.end()) {
-      findings.push_back({Finding::Kind::gone, name, before, 0});
+      findings.push_back({CountChange::Kind::gone, name, before, 0});
       continue;
     }
     const std::int64_t after = found->second;
     const double allowed = static_cast<double>(before) * tolerance;
     const auto change = static_cast<double>(after - before);
-    if (change > allowed) findings.push_back({Finding::Kind::more, name, before, after});
-    if (-change > allowed) findings.push_back({Finding::Kind::fewer, name, before, after});
+    if (change > allowed) findings.push_back({CountChange::Kind::more, name, before, after});
+    if (-change > allowed) findings.push_back({CountChange::Kind::fewer, name, before, after});
   }
   for (const auto& [name, after] : now) {
-    if (!stored.contains(name)) findings.push_back({Finding::Kind::added, name, 0, after});
+    if (!stored.contains(name)) findings.push_back({CountChange::Kind::added, name, 0, after});
   }
   return findings;
 }
 
-std::string finding_text(const Finding& finding, const std::string& unit) {
+std::string finding_text(const CountChange& finding, const std::string& unit) {
   const std::string name = finding.name + ": ";
-  if (finding.kind == Finding::Kind::gone) return name + "is in the counts and not here";
-  if (finding.kind == Finding::Kind::added) {
+  if (finding.kind == CountChange::Kind::gone) return name + "is in the counts and not here";
+  if (finding.kind == CountChange::Kind::added) {
     return name + std::to_string(finding.after) + " " + unit + ", not in the counts";
   }
   std::string text =

@@ -39,7 +39,7 @@ std::string counts_text(const Counts& counts);
 /// Why instructions of two builds do not compare; empty where they do.
 std::string not_comparable(const Counts& stored, const Counts& now);
 
-struct Finding {
+struct CountChange {
   enum class Kind { more, fewer, added, gone };
   Kind kind = Kind::more;
   std::string name;
@@ -50,10 +50,11 @@ struct Finding {
   bool fails() const { return kind != Kind::fewer; }
 };
 /// What differs by more than the share `tolerance`.
-std::vector<Finding> findings_of(const std::map<std::string, std::int64_t>& stored,
-                                 const std::map<std::string, std::int64_t>& now, double tolerance);
+std::vector<CountChange> findings_of(const std::map<std::string, std::int64_t>& stored,
+                                     const std::map<std::string, std::int64_t>& now,
+                                     double tolerance);
 /// "softmax.float32.forward.512: 1000 to 1080 instructions (+8.00 %)".
-std::string finding_text(const Finding& finding, const std::string& unit);
+std::string finding_text(const CountChange& finding, const std::string& unit);
 
 /// The number of callgrind's line "Collected : 12345"; throws EnvironmentFailure where there is
 /// none.

@@ -132,9 +132,9 @@ DeviceFindings device_findings(const DeviceKernels& stored, const DeviceKernels&
       if (!missing.contains(architecture_of(key))) before[key + what] = kernel.*member;
     }
     for (const auto& [key, kernel] : now) after[key + what] = kernel.*member;
-    for (Finding& finding : findings_of(before, after, 0)) {
-      const bool once = finding.kind == Finding::Kind::more ||
-                        finding.kind == Finding::Kind::fewer || what == " registers";
+    for (CountChange& finding : findings_of(before, after, 0)) {
+      const bool once = finding.kind == CountChange::Kind::more ||
+                        finding.kind == CountChange::Kind::fewer || what == " registers";
       if (once) all.findings.push_back(std::move(finding));
     }
   }
@@ -158,14 +158,14 @@ DeviceCode device_code_of(const std::filesystem::path& library) {
     words.insert(words.end(), flags.begin(), flags.end());
     return cluster::answer_of(words);
   };
-  const cluster::Answer version = dump({"--version"});
+  const cluster::CommandAnswer version = dump({"--version"});
   if (version.not_found()) {
     device.why_not = "cuobjdump is not on PATH: it is in the CUDA toolkit's bin";
     return device;
   }
-  const cluster::Answer usage = dump({"--dump-resource-usage", library.string()});
-  const cluster::Answer code = dump({"--dump-sass", library.string()});
-  for (const cluster::Answer* answer : {&version, &usage, &code}) {
+  const cluster::CommandAnswer usage = dump({"--dump-resource-usage", library.string()});
+  const cluster::CommandAnswer code = dump({"--dump-sass", library.string()});
+  for (const cluster::CommandAnswer* answer : {&version, &usage, &code}) {
     if (answer->exit_code == 0) continue;
     device.why_not = "cuobjdump ended with " + std::to_string(answer->exit_code) + ": " +
                      text::quotable(answer->text, 300);

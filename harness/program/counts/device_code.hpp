@@ -38,7 +38,7 @@ DeviceKernels device_kernels_from(std::string_view usage, std::string_view code)
 /// What the gate says of device code: findings of what grew, came or went, of the architectures
 /// that both have; kernels whose code alone changed; architectures that were not built here.
 struct DeviceFindings {
-  std::vector<Finding> findings;  ///< named "SYMBOL (sm_90) registers"
+  std::vector<CountChange> findings;  ///< named "SYMBOL (sm_90) registers"
   std::size_t changed = 0;
   std::vector<std::string> not_built;
 };

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using suite::PaperFigure;
 using Json = nlohmann::json;
 
-constexpr std::size_t most_suite_bytes = 4 * mebibyte;
+constexpr std::size_t max_suite_bytes = 4 * mebibyte;
 
 /// Without a check against the schema, which takes longer than all else; `validate` has it.
 std::optional<IndexedSuite> suite_from(const fs::path& file) {
@@ -28,7 +28,7 @@ std::optional<IndexedSuite> suite_from(const fs::path& file) {
   suite.file = file;
   suite.name = file.stem().string();
   try {
-    const std::string text = read_file(file, "a suite, in JSON", most_suite_bytes);
+    const std::string text = read_file(file, "a suite, in JSON", max_suite_bytes);
     const nlohmann::ordered_json json = parse_json(text, file.string(), "a suite");
     if (!suite::is_suite(json)) return std::nullopt;
     const suite::SuiteHead head = suite::suite_head(json);
@@ -48,23 +48,23 @@ void add_stored(IndexedSuite& suite, const fs::path& gallery) {
   if (!suite.stored) return;
   const std::string profile = suite::gallery_profile(suite.name);
   if (!suite.stored->fault.empty()) {
-    suite.state = State::unreadable;
+    suite.state = StoredState::unreadable;
     suite.state_reason = suite.stored->fault;
   } else if (suite.stored->profile != profile) {
-    suite.state = State::stale;
+    suite.state = StoredState::stale;
     suite.state_reason = "it is of the profile \"" + suite.stored->profile + "\"";
   } else if (suite.stored->suite_hash != suite.hash) {
-    suite.state = State::stale;
+    suite.state = StoredState::stale;
     suite.state_reason = "the suite has changed since";
   } else {
-    suite.state = State::current;
+    suite.state = StoredState::current;
   }
 }
 
 /// The file of estimates, which docs/blocks.py writes: by suite and profile.
 struct EstimatesFile {
   std::string machine;
-  std::map<std::string, std::map<std::string, Estimate>> suites;
+  std::map<std::string, std::map<std::string, StoredEstimate>> suites;
 };
 ATTNBENCH_JSON_READER(EstimatesFile) { JSON_AT(machine, suites); }
 
@@ -116,13 +116,13 @@ void expect_known(const Index& index, const std::vector<std::string>& words) {
   }
 }
 
-std::string about(const Estimate& estimate) {
+std::string about(const StoredEstimate& estimate) {
   if (estimate.seconds <= 0) return "not estimated";  // its data are not there: no cell would run
   return "about " + run::human_duration(estimate.seconds);
 }
 
 /// Null where there is none.
-Json json_of(const std::optional<Estimate>& estimate) {
+Json json_of(const std::optional<StoredEstimate>& estimate) {
   if (!estimate) return nullptr;
   return {{"estimated_seconds", estimate->seconds},
           {"peak_bytes", estimate->peak_bytes},
@@ -131,7 +131,7 @@ Json json_of(const std::optional<Estimate>& estimate) {
 
 }  // namespace
 
-ATTNBENCH_JSON_READER(Estimate) { JSON_AT(seconds, peak_bytes, cells); }
+ATTNBENCH_JSON_READER(StoredEstimate) { JSON_AT(seconds, peak_bytes, cells); }
 
 ATTNBENCH_JSON_WRITER(IndexedSuite) {
   json.at("file", value.file.string());
@@ -146,15 +146,15 @@ ATTNBENCH_JSON_WRITER(IndexedSuite) {
   if (value.stored && value.stored->fault.empty()) JSON_MAYBE(stored);
 }
 
-const char* word_of(State state) {
+const char* word_of(StoredState state) {
   switch (state) {
-    case State::none:
+    case StoredState::none:
       return "none";
-    case State::unreadable:
+    case StoredState::unreadable:
       return "unreadable";
-    case State::stale:
+    case StoredState::stale:
       return "stale";
-    case State::current:
+    case StoredState::current:
       return "current";
   }
   return "none";
@@ -226,7 +226,7 @@ std::vector<const PaperFigure*> select_figures(const Index& index,
 }
 
 std::string quick_time(const IndexedSuite& suite) {
-  const bool measured = suite.state == State::current && suite.stored->wall_seconds &&
+  const bool measured = suite.state == StoredState::current && suite.stored->wall_seconds &&
                         suite.stored->profile == "quick";
   if (measured) return run::human_duration(*suite.stored->wall_seconds) + ", measured";
   return suite.quick ? about(*suite.quick) : "not estimated";
@@ -238,7 +238,7 @@ std::string full_time(const IndexedSuite& suite) {
 }
 
 std::string stored_words(const IndexedSuite& suite) {
-  if (suite.state != State::current) return word_of(suite.state);
+  if (suite.state != StoredState::current) return word_of(suite.state);
   const Stored& stored = *suite.stored;
   std::string words = stored.finished_at.substr(0, 10) + ", " + stored.commit.substr(0, 7);
   if (stored.threads) words += ", " + std::to_string(*stored.threads) + " threads";

@@ -14,17 +14,17 @@
 namespace attnbench::gallery {
 
 /// What `attnbench plan` said of a profile when the estimates were last written.
-struct Estimate {
+struct StoredEstimate {
   double seconds = 0;
   double peak_bytes = 0;  ///< of the largest cell
   int cells = 0;
 };
 /// Throws SchemaError.
-void from_json(const nlohmann::json& json, Estimate& estimate);
+void from_json(const nlohmann::json& json, StoredEstimate& estimate);
 
-enum class State { none, unreadable, stale, current };
+enum class StoredState { none, unreadable, stale, current };
 /// "none", "unreadable", "stale", "current".
-const char* word_of(State state);
+const char* word_of(StoredState state);
 
 /// A suite that comes with the program.
 struct IndexedSuite {
@@ -33,11 +33,11 @@ struct IndexedSuite {
   std::string title;
   std::string figure;  ///< of a paper; may be empty
   std::string hash;
-  State state = State::none;
+  StoredState state = StoredState::none;
   std::string state_reason;  ///< of stale and unreadable
   std::optional<Stored> stored;
-  std::optional<Estimate> quick;
-  std::optional<Estimate> full;
+  std::optional<StoredEstimate> quick;
+  std::optional<StoredEstimate> full;
 
   /// Whether the gallery keeps a result of it: it follows a figure, or has pictures.
   bool in_gallery() const;

@@ -119,10 +119,10 @@ fs::path store(const result::Result& result, const fs::path& folder, const fs::p
           : fs::proximate(suites / fs::path(result.suite.published).filename(), folder, error)
                 .string();
   const std::string text = rounded(Json(stripped(result, published))).dump() + "\n";
-  if (text.size() > most_stored_bytes) {
+  if (text.size() > max_stored_bytes) {
     throw UsageFailure(name + ": its result has " + std::to_string(text.size()) +
                        " bytes without samples; expected at most " +
-                       std::to_string(most_stored_bytes) + ": fewer cells or rounds");
+                       std::to_string(max_stored_bytes) + ": fewer cells or rounds");
   }
   const fs::path file = folder / (name + ".json");
   write_atomically(file, text);

@@ -12,7 +12,7 @@
 namespace attnbench::gallery {
 
 /// The largest suites, with 70 cells of trainings, need that much.
-constexpr std::size_t most_stored_bytes = 300'000;
+constexpr std::size_t max_stored_bytes = 300'000;
 
 /// What the index shows of a stored result.
 struct Stored {
@@ -38,7 +38,7 @@ result::Result stripped(result::Result result, const std::string& published);
 
 /// Writes FOLDER/SUITE.json, stripped. `suites` is the folder with the suite's published numbers.
 /// Throws UsageFailure where the result is not of a complete run, has no measured cell, or is
-/// larger than `most_stored_bytes`; EnvironmentFailure where the disk refuses.
+/// larger than `max_stored_bytes`; EnvironmentFailure where the disk refuses.
 std::filesystem::path store(const result::Result& result, const std::filesystem::path& folder,
                             const std::filesystem::path& suites);
 

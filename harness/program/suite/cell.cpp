@@ -117,10 +117,10 @@ class CellMaker {
       }
       numbers *= greater;
     }
-    if (numbers > static_cast<double>(most_numbers)) {
+    if (numbers > static_cast<double>(max_numbers)) {
       file(place_, "batch, heads, length and width make " + text::human_count(numbers) +
                        " numbers of one input; expected at most " +
-                       text::human_count(static_cast<double>(most_numbers)) +
+                       text::human_count(static_cast<double>(max_numbers)) +
                        ": choose smaller sizes");
     }
   }
@@ -146,12 +146,12 @@ Json differing(const OptionValues& values, const std::vector<Option>& options) {
 // RE2 takes time in proportion to the text, whatever the expression.
 using Expressions = std::vector<std::unique_ptr<RE2>>;
 
-constexpr std::int64_t most_memory = 16 << 20;
+constexpr std::int64_t max_memory = 16 << 20;
 
 Expressions compiled(const std::string& flag, const std::vector<std::string>& texts) {
   RE2::Options options;
   options.set_log_errors(false);
-  options.set_max_mem(most_memory);
+  options.set_max_mem(max_memory);
   Expressions expressions;
   for (const std::string& text : texts) {
     expressions.push_back(std::make_unique<RE2>(text, options));

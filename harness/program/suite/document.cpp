@@ -17,8 +17,8 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr std::size_t most_bytes = 4u << 20;
-constexpr std::size_t most_values = 100000;
+constexpr std::size_t max_bytes = 4u << 20;
+constexpr std::size_t max_values = 100000;
 constexpr std::size_t deepest = 32;
 
 /// How far the parser has read. After a number, and only then, it is one character ahead.
@@ -153,8 +153,8 @@ class Builder : public nlohmann::json_sax<Ordered> {
   }
 
   bool note() {
-    if (++values_ > most_values) {
-      add("more than " + std::to_string(most_values) + " values; expected a suite");
+    if (++values_ > max_values) {
+      add("more than " + std::to_string(max_values) + " values; expected a suite");
       return false;
     }
     document_.lines.emplace(here(), progress_.line());
@@ -211,7 +211,7 @@ std::string read_text(const std::filesystem::path& file) {
                                   (file.has_parent_path() ? (folder / nearest).string() : nearest) +
                                   "\"?"));
   }
-  return read_file(file, "a suite file in JSON", most_bytes);
+  return read_file(file, "a suite file in JSON", max_bytes);
 }
 
 /// Where the first offending byte is, and why it offends.
@@ -271,7 +271,7 @@ Document read_document(const std::filesystem::path& file) {
 }
 
 Document parse_document(const std::string& name, const std::string& text) {
-  if (text.size() > most_bytes) {
+  if (text.size() > max_bytes) {
     throw UsageFailure(name + ":1: /: the file is larger than 4 MiB; expected a suite");
   }
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
@@ -306,8 +306,8 @@ void Problems::throw_if_any() const {
   if (messages_.empty()) return;
   std::string text;
   std::size_t shown = 0;
-  while (shown < messages_.size() && shown < most_shown &&
-         text.size() + messages_[shown].size() < most_bytes) {
+  while (shown < messages_.size() && shown < max_shown &&
+         text.size() + messages_[shown].size() < max_bytes) {
     text += (shown == 0 ? "" : "\n") + messages_[shown];
     ++shown;
   }

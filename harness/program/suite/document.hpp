@@ -23,13 +23,13 @@ class Problems {
   void add(const std::string& place, const std::string& what);
   bool empty() const { return messages_.empty(); }
   /// Whether further ones are counted alone, so that their sentences need not be made.
-  bool full() const { return messages_.size() >= most_shown; }
+  bool full() const { return messages_.size() >= max_shown; }
   /// Throws UsageFailure with at most 20 problems and 1900 bytes, one problem per line.
   void throw_if_any() const;
 
  private:
-  static constexpr std::size_t most_shown = 20;
-  static constexpr std::size_t most_bytes = 1900;
+  static constexpr std::size_t max_shown = 20;
+  static constexpr std::size_t max_bytes = 1900;
   std::vector<std::string> messages_;
   std::set<std::string> seen_;
 };

@@ -19,7 +19,7 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr std::size_t most_profile_values = 10000;
+constexpr std::size_t max_profile_values = 10000;
 
 std::optional<std::int64_t> integer_from(const std::string& text) {
   std::int64_t number = 0;
@@ -60,9 +60,9 @@ void append_range(Ordered& values, const std::string& text, const SetFlag& flag)
         "of positive integers");
   }
   for (std::int64_t value = *first; value <= *last;) {
-    if (values.size() >= most_profile_values) {
+    if (values.size() >= max_profile_values) {
       throw UsageFailure(flag.place + "\"" + text::quotable(text) + "\" has more than " +
-                         std::to_string(most_profile_values) + " values; expected a greater step");
+                         std::to_string(max_profile_values) + " values; expected a greater step");
     }
     values.push_back(value);
     if (__builtin_add_overflow(value, *step == 0 ? value : *step, &value)) break;

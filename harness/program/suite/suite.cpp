@@ -19,7 +19,7 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr std::size_t most_cells = 20000;
+constexpr std::size_t max_cells = 20000;
 
 class Expansion {
  public:
@@ -152,11 +152,11 @@ class Expansion {
         refuse_hidden(task, entry);
         combinations_.push_back({&task, &entry, axes_of(suite_, task, entry, flags_, problems_)});
         const std::size_t count = combinations_.back().axes.count();
-        cells = count > most_cells ? most_cells + 1 : std::min(cells + count, most_cells + 1);
+        cells = count > max_cells ? max_cells + 1 : std::min(cells + count, max_cells + 1);
       }
     }
-    if (cells > most_cells) {
-      problems_.add(suite_.place("/set"), "the axes make more than " + std::to_string(most_cells) +
+    if (cells > max_cells) {
+      problems_.add(suite_.place("/set"), "the axes make more than " + std::to_string(max_cells) +
                                               " cells; expected fewer or shorter lists");
     }
   }
@@ -260,7 +260,7 @@ class Expansion {
 
 }  // namespace
 
-constexpr std::size_t most_published_bytes = 4 * mebibyte;  // what reports accept
+constexpr std::size_t max_published_bytes = 4 * mebibyte;  // what reports accept
 
 std::string Expanded::name() const { return header.value("name", "run"); }
 
@@ -286,7 +286,7 @@ Document load(const std::filesystem::path& file) {
     const std::string name = document.value["published"];
     try {
       expect_regular_file(file.parent_path() / name, "the name of a CSV file beside the suite",
-                          most_published_bytes);
+                          max_published_bytes);
     } catch (const UsageFailure& failure) {
       problems.add(document.place("/published"), failure.what());
     }

@@ -31,8 +31,8 @@ std::string misfit(const Option& option, const Ordered& value) {
 std::optional<double> usual_maximum(const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   if (has("seed")) return std::nullopt;
-  if (has("examples") || has("steps") || name == "epochs") return most_repeated;
-  return has("length") || has("window") ? longest_length : greatest_size;
+  if (has("examples") || has("steps") || name == "epochs") return max_repeated;
+  return has("length") || has("window") ? longest_length : max_size;
 }
 
 Option bounded(Option option) {

@@ -11,11 +11,11 @@
 namespace attnbench::suite {
 
 /// Bounds of integers that declare none; those of seeds are the type's.
-constexpr std::int64_t greatest_size = std::int64_t{1} << 20;   ///< of batch, heads, widths, …
+constexpr std::int64_t max_size = std::int64_t{1} << 20;        ///< of batch, heads, widths, …
 constexpr std::int64_t longest_length = std::int64_t{1} << 26;  ///< tokens, and keys of a window
-constexpr std::int64_t most_repeated = std::int64_t{1} << 32;   ///< examples, steps, epochs
+constexpr std::int64_t max_repeated = std::int64_t{1} << 32;    ///< examples, steps, epochs
 /// Elements of a cell's queries, or of its keys or values.
-constexpr std::int64_t most_numbers = std::int64_t{1} << 40;
+constexpr std::int64_t max_numbers = std::int64_t{1} << 40;
 
 /// `value` in the type of `option`: 1e3 becomes an integer, an integer becomes a number where one
 /// is declared. Size expressions stay text; they are evaluated for each cell. Nothing, with the

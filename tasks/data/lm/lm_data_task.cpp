@@ -1,12 +1,10 @@
-// How the text of the task lm is prepared.
-#include "tasks/data/data_task.hpp"
+#include "tasks/data/lm/lm_data_task.hpp"
+
 #include "tasks/data/lm/text_source.hpp"
 
 namespace attnbench::tasks::data::lm {
 
 /// The one of the task lm.
-std::vector<DataTask> all_data_tasks();
-
 std::vector<DataTask> all_data_tasks() {
   DataTask task;
   task.name = "lm";
@@ -40,7 +38,7 @@ std::vector<DataTask> all_data_tasks() {
     return [raw](const Options& settings, const std::filesystem::path& from,
                  const ProgressCall& progress) {
       expect_from(*find_data_task("lm"), "", from);
-      TextRules rules;
+      TextFileRules rules;
       rules.division = division_from(settings.text("split"));
       rules.validation_share = settings.number("validation_share");
       rules.test_share = settings.number("test_share");

@@ -85,7 +85,7 @@ void for_each_byte(const Text& text, Split split, std::int64_t count, Use use) {
 }  // namespace
 
 Text::Text(std::shared_ptr<const Cache> cache) : cache_(std::move(cache)) {
-  const Description& description = cache_->description();
+  const DataDescription& description = cache_->description();
   if (description.task != "lm" || description.towers != 1 || description.first_token != 0) {
     throw UsageError(cache_->file().string() + ": holds data of " + description.task +
                      ", expected a text: prepare one with `attnbench data lm --from FILE`");
@@ -112,17 +112,17 @@ void Text::copy(Split split, std::int64_t first, std::span<std::int64_t> out) co
   }
 }
 
-std::vector<Level> counted_levels(const Text& text, std::int64_t most_scored,
-                                  std::int64_t most_counted) {
+std::vector<Level> counted_levels(const Text& text, std::int64_t max_scored,
+                                  std::int64_t max_counted) {
   Counts counts;
-  for_each_byte(text, Split::train, std::min(text.bytes(Split::train), most_counted),
+  for_each_byte(text, Split::train, std::min(text.bytes(Split::train), max_counted),
                 [&](std::int64_t byte) { counts.add(byte); });
   counts.finish();
   std::array<double, 3> bits{};
   std::int64_t before = 0;
   std::int64_t place = 0;
   const std::int64_t all = text.bytes(Split::test);
-  for_each_byte(text, Split::test, most_scored > 0 ? std::min(all, most_scored) : all,
+  for_each_byte(text, Split::test, max_scored > 0 ? std::min(all, max_scored) : all,
                 [&](std::int64_t byte) {
                   if (place++ >= 2) {
                     const auto probabilities = counts.probabilities(before, byte);

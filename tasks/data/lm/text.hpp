@@ -35,12 +35,12 @@ struct Level {
 };
 
 /// What counting reaches: the bytes of the test, from the third on, predicted by how often each
-/// byte follows the same 0, 1 or 2 bytes in the training text, of which the first `most_counted`
+/// byte follows the same 0, 1 or 2 bytes in the training text, of which the first `max_counted`
 /// bytes are counted. Where a context was followed by n bytes, d of them different, k of them this
 /// one, its probability is (k + d q) / (n + d) (Witten and Bell 1991, method C), q that of the
 /// context that is one byte shorter; without any context it is (k + 1) / (n + 256). Only the first
-/// `most_scored` bytes of the test are scored; 0 = all.
-std::vector<Level> counted_levels(const Text& text, std::int64_t most_scored = 0,
-                                  std::int64_t most_counted = std::int64_t{1} << 30);
+/// `max_scored` bytes of the test are scored; 0 = all.
+std::vector<Level> counted_levels(const Text& text, std::int64_t max_scored = 0,
+                                  std::int64_t max_counted = std::int64_t{1} << 30);
 
 }  // namespace attnbench::tasks::data::lm

@@ -12,7 +12,6 @@ namespace attnbench::tasks::data::lm {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace data;
 
 constexpr std::pair<const char*, Division> division_names[] = {
     {"place", Division::place}, {"enwik8", Division::enwik8}, {"folders", Division::folders}};
@@ -46,9 +45,11 @@ struct Survey {
   std::vector<Stretch> by_folder;  ///< of the division by folders
 };
 
-Content content_of(const TextRules& rules) { return rules.raw ? Content::raw : Content::unpacked; }
+Content content_of(const TextFileRules& rules) {
+  return rules.raw ? Content::raw : Content::unpacked;
+}
 
-Survey survey_of(const fs::path& from, const TextRules& rules, const ProgressCall& progress) {
+Survey survey_of(const fs::path& from, const TextFileRules& rules, const ProgressCall& progress) {
   Survey survey;
   ContentHash hash;
   std::vector<char> piece(1 << 20);
@@ -83,7 +84,8 @@ Survey survey_of(const fs::path& from, const TextRules& rules, const ProgressCal
   return survey;
 }
 
-std::vector<Stretch> by_place(const fs::path& from, const TextRules& rules, std::uint64_t bytes) {
+std::vector<Stretch> by_place(const fs::path& from, const TextFileRules& rules,
+                              std::uint64_t bytes) {
   const auto part = [&](double share) {
     return static_cast<std::uint64_t>(share * static_cast<double>(bytes));
   };
@@ -130,7 +132,7 @@ std::vector<Stretch> by_folder(const fs::path& from, const Survey& survey) {
 
 class TextSource final : public RowSource {
  public:
-  TextSource(const fs::path& from, const TextRules& rules, const ProgressCall& progress)
+  TextSource(const fs::path& from, const TextFileRules& rules, const ProgressCall& progress)
       : from_(from), content_(content_of(rules)) {
     const Survey survey = survey_of(from, rules, progress);
     if (survey.bytes == 0) {
@@ -158,7 +160,7 @@ class TextSource final : public RowSource {
     description_.notes = {{"files", survey.files}};
   }
 
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override {
     return std::accumulate(stretches_.begin(), stretches_.end(), std::uint64_t{0},
                            [](std::uint64_t sum, const Stretch& one) { return sum + one.rows(); });
@@ -214,7 +216,7 @@ class TextSource final : public RowSource {
 
   fs::path from_;
   Content content_;
-  Description description_;
+  DataDescription description_;
   std::vector<Stretch> stretches_;  ///< in the order of the text
   std::uint64_t bytes_ = 0;
   std::optional<Input> input_;
@@ -241,7 +243,7 @@ const char* to_string(Division division) {
   return "";
 }
 
-std::unique_ptr<RowSource> read_text(const fs::path& from, const TextRules& rules,
+std::unique_ptr<RowSource> read_text(const fs::path& from, const TextFileRules& rules,
                                      const ProgressCall& progress) {
   return std::make_unique<TextSource>(from, rules, progress);
 }

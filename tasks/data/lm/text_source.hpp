@@ -18,7 +18,7 @@ enum class Division { place, enwik8, folders };
 Division division_from(const std::string& name);  ///< throws UsageError that lists the names
 const char* to_string(Division division);
 
-struct TextRules {
+struct TextFileRules {
   Division division = Division::place;
   double validation_share = 0.05;  ///< of the bytes, of the division by place
   double test_share = 0.05;
@@ -36,7 +36,8 @@ constexpr std::uint64_t bytes_per_row = 4096;
 /// Throws UsageError "FROM…": nothing to read, a device or a pipe, damaged compression, a link out
 /// of the folder, what is no text, a text that is not enwik8 where that is said, files outside of
 /// the three folders, shares that leave a split without bytes.
-std::unique_ptr<RowSource> read_text(const std::filesystem::path& from, const TextRules& rules = {},
+std::unique_ptr<RowSource> read_text(const std::filesystem::path& from,
+                                     const TextFileRules& rules = {},
                                      const ProgressCall& progress = {});
 
 }  // namespace attnbench::tasks::data::lm

@@ -60,7 +60,7 @@ class Contents {
 
 class ImageSource final : public RowSource {
  public:
-  ImageSource(Description description, const ImageRules& rules)
+  ImageSource(DataDescription description, const ImageRules& rules)
       : description_(std::move(description)), rules_(rules) {
     description_.task = "lra.image";
     description_.vocabulary = 256;
@@ -75,7 +75,7 @@ class ImageSource final : public RowSource {
   }
   void finish() { places_ = place_rows(splits_, labels_, rules_.hold_out, rules_.seed); }
 
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override { return labels_.size(); }
   std::uint64_t cache_bytes() const override { return rows() * (pixels_each_ + 24) + 65'536; }
   bool any_order() const override { return true; }
@@ -89,7 +89,7 @@ class ImageSource final : public RowSource {
   }
 
  private:
-  Description description_;
+  DataDescription description_;
   ImageRules rules_;
   std::size_t pixels_each_;
   std::vector<std::uint8_t> pixels_;
@@ -183,7 +183,7 @@ std::unique_ptr<RowSource> read_cifar10(const fs::path& from, const ImageRules& 
                           "data_batch_1.bin to data_batch_5.bin and test_batch.bin, the binary "
                           "version of CIFAR-10 (cifar-10-binary.tar.gz)",
                           progress);
-  Description description;
+  DataDescription description;
   description.settings = {{"reader", "cifar10 1"}, {"source", "cifar10"}, {"grey", rules.grey}};
   description.classes = {"airplane", "automobile", "bird",  "cat",  "deer",
                          "dog",      "frog",       "horse", "ship", "truck"};
@@ -232,7 +232,7 @@ std::unique_ptr<RowSource> read_fashion_mnist(const fs::path& from, const ImageR
                           "or without .gz (Debian: apt-get install dataset-fashion-mnist, then "
                           "--from /usr/share/datasets/fashion-mnist)",
                           progress);
-  Description description;
+  DataDescription description;
   description.settings = {
       {"reader", "fashion_mnist 1"}, {"source", "fashion_mnist"}, {"side", rules.side}};
   description.classes = {"T-shirt/top", "trouser", "pullover", "dress", "coat",

@@ -12,8 +12,6 @@
 
 namespace attnbench::tasks::data::lra {
 
-using namespace data;
-
 struct ImageRules {
   /// How colours become grey. "tensorflow": floor(255.5 * (0.2989 R + 0.5870 G + 0.1140 B) / 255),
   /// as in Long Range Arena; "floor": the same sum, rounded down (Latte); "pillow": (19595 R +

@@ -231,8 +231,8 @@ std::string listops_text(std::span<const std::uint16_t> tokens) {
   return text;
 }
 
-Description listops_description() {
-  Description description;
+DataDescription listops_description() {
+  DataDescription description;
   description.task = "lra.listops";
   description.vocabulary = listops_vocabulary;
   for (int digit = 0; digit < 10; ++digit) description.classes.push_back(std::to_string(digit));

@@ -14,8 +14,6 @@
 
 namespace attnbench::tasks::data::lra {
 
-using namespace data;
-
 /// Ids of the 15 symbols; 0 is padding. In a fixed order: the original's changes from process to
 /// process, with the order of a Python set.
 enum ListOpsToken : std::uint16_t {
@@ -44,7 +42,7 @@ struct ListOpsRules {
 class ListOpsGenerator final : public RowSource {
  public:
   explicit ListOpsGenerator(const ListOpsRules& rules);
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override { return rules_.rows.total(); }
   std::uint64_t cache_bytes() const override;
   void make(std::uint64_t number, Row& row) override;
@@ -53,7 +51,7 @@ class ListOpsGenerator final : public RowSource {
  private:
   class Tree;
   ListOpsRules rules_;
-  Description description_;
+  DataDescription description_;
 };
 
 /// The value of a row, by a stack: not how the generator finds it. Throws UsageError for a row that
@@ -69,6 +67,6 @@ void parse_listops(std::string_view text, std::vector<std::uint16_t>& tokens);
 std::string listops_text(std::span<const std::uint16_t> tokens);
 
 /// What a cache of such rows says of itself, whether they were generated or read.
-Description listops_description();
+DataDescription listops_description();
 
 }  // namespace attnbench::tasks::data::lra

@@ -1,5 +1,5 @@
-// How the data of the five tasks of Long Range Arena are prepared.
-#include "tasks/data/data_task.hpp"
+#include "tasks/data/lra/lra_data_tasks.hpp"
+
 #include "tasks/data/lra/images.hpp"
 #include "tasks/data/lra/listops.hpp"
 #include "tasks/data/lra/pathfinder.hpp"
@@ -243,8 +243,6 @@ DataTask pathfinder_task() {
 }  // namespace
 
 /// lra.image, lra.listops, lra.pathfinder, lra.retrieval and lra.text, by name.
-std::vector<DataTask> all_data_tasks();
-
 std::vector<DataTask> all_data_tasks() {
   return {image_task(), listops_task(), pathfinder_task(), retrieval_task(), text_task()};
 }

@@ -95,8 +95,8 @@ void PathfinderGenerator::make(std::uint64_t number, Row& row) {
   row.label = made.label;
 }
 
-Description pathfinder_description(int side) {
-  Description description;
+DataDescription pathfinder_description(int side) {
+  DataDescription description;
   description.task = "lra.pathfinder";
   description.classes = {"apart", "connected"};
   description.vocabulary = 256;

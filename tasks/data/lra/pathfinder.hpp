@@ -15,8 +15,6 @@
 
 namespace attnbench::tasks::data::lra {
 
-using namespace data;
-
 struct PathfinderRules {
   int side = 32;                    ///< 32, 64, 128 ("Path-X") or 256
   std::string difficulty = "hard";  ///< easy, intermediate, hard: paths of 6, 9, 14 dashes
@@ -57,7 +55,7 @@ class PathfinderPainter {
 class PathfinderGenerator final : public RowSource {
  public:
   explicit PathfinderGenerator(const PathfinderRules& rules);
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override { return rules_.rows.total(); }
   std::uint64_t cache_bytes() const override;
   void make(std::uint64_t number, Row& row) override;
@@ -68,11 +66,11 @@ class PathfinderGenerator final : public RowSource {
  private:
   PathfinderRules rules_;
   PathfinderPainter painter_;
-  Description description_;
+  DataDescription description_;
 };
 
 /// What a cache of such images says of itself, whether they were generated or read.
-Description pathfinder_description(int side);
+DataDescription pathfinder_description(int side);
 
 /// "curv_baseline", "curv_contour_length_9" or "curv_contour_length_14": the folder of a
 /// difficulty. Throws UsageError for another.

@@ -87,7 +87,7 @@ class PathfinderFiles final : public RowSource {
     scan(progress);
   }
 
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override { return rows_.size(); }
   std::uint64_t cache_bytes() const override {
     return rows() * (static_cast<std::uint64_t>(rules_.side * rules_.side) + 24) + 65'536;
@@ -228,7 +228,7 @@ class PathfinderFiles final : public RowSource {
 
   fs::path from_;
   PathfinderFileRules rules_;
-  Description description_;
+  DataDescription description_;
   std::string set_;
   std::map<ImageKey, RowPlace> rows_;
   std::optional<Input> input_;

@@ -14,8 +14,6 @@
 
 namespace attnbench::tasks::data::lra {
 
-using namespace data;
-
 struct PathfinderFileRules {
   int side = 32;
   std::string difficulty = "hard";  ///< chooses curv_contour_length_14 where there are several

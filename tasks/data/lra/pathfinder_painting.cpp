@@ -60,7 +60,7 @@ std::vector<std::uint8_t> Painting::render(const Canvas& marker, Offset first,
                                            Offset second) const {
   const auto side = static_cast<std::size_t>(recipe_.side);
   std::vector<int> light(side * side);
-  for (const Placed& placed : placed_) {
+  for (const PlacedDash& placed : placed_) {
     paste(light, geometry_.dashes[placed.dash].line, placed.at, placed.contrast);
   }
   paste(light, marker, first, 100);
@@ -191,8 +191,8 @@ bool Painting::extend(Path& path, int contrast) {
     const std::uint32_t drawn = draws_.below(sum);
     const auto chosen = static_cast<std::size_t>(
         std::upper_bound(weights_.begin(), weights_.end(), drawn) - weights_.begin());
-    const Placed dash{geometry_.angles[chosen].dash, pivot + geometry_.candidates[chosen],
-                      contrast};
+    const PlacedDash dash{geometry_.angles[chosen].dash, pivot + geometry_.candidates[chosen],
+                          contrast};
     if (!has_room(dash)) continue;
     occupy(path.current);
     placed_.push_back(dash);
@@ -215,7 +215,7 @@ std::uint32_t Painting::weight(std::uint32_t turn, Offset at) {
   return (255 - highest) * turn;
 }
 
-bool Painting::has_room(const Placed& dash) {
+bool Painting::has_room(const PlacedDash& dash) {
   const Canvas& occupied = geometry_.dashes[dash.dash].occupied;
   int highest = 0;
   for (int row = 0; row < occupied.rows; ++row) {
@@ -231,7 +231,7 @@ bool Painting::has_room(const Placed& dash) {
 }
 
 /// Makes a dash part of the mask. Outside the image the mask stays free.
-void Painting::occupy(const Placed& dash) {
+void Painting::occupy(const PlacedDash& dash) {
   const Canvas& occupied = geometry_.dashes[dash.dash].occupied;
   for (int row = 0; row < occupied.rows; ++row) {
     for (int column = 0; column < occupied.columns; ++column) {

@@ -13,7 +13,7 @@
 namespace attnbench::tasks::data::lra::pathfinder {
 
 /// A dash on the image: which, and the pixel of its tail.
-struct Placed {
+struct PlacedDash {
   std::size_t dash;
   Offset at;
   int contrast;
@@ -23,7 +23,7 @@ struct Placed {
 struct Path {
   Offset origin, tip, pivot;
   std::size_t angle = 0;
-  Placed current{};  ///< not yet part of the mask
+  PlacedDash current{};  ///< not yet part of the mask
 };
 
 class Painting {
@@ -58,8 +58,8 @@ class Painting {
   bool grow(Path* paths, int count, int dashes, int contrast);
   bool extend(Path& path, int contrast);
   std::uint32_t weight(std::uint32_t turn, Offset at);
-  bool has_room(const Placed& dash);
-  void occupy(const Placed& dash);
+  bool has_room(const PlacedDash& dash);
+  void occupy(const PlacedDash& dash);
   void paste(std::vector<int>& light, const Canvas& shape, Offset centre, int contrast) const;
 
   const Recipe& recipe_;
@@ -68,7 +68,7 @@ class Painting {
   int pad_;  ///< of free mask around the image, so that no dash needs clipping where it is tried
   int stride_;
   std::vector<std::uint8_t> mask_;  ///< occupied 0 to 255
-  std::vector<Placed> placed_;
+  std::vector<PlacedDash> placed_;
   std::vector<std::uint32_t> weights_;
 };
 

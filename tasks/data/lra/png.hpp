@@ -11,8 +11,6 @@
 
 namespace attnbench::tasks::data::lra {
 
-using namespace data;
-
 /// The levels of an 8-bit grey PNG of side x side pixels, in rows. Throws UsageError with what it
 /// is instead: no bytes, no PNG, cut short, 16 bits, colours, another side.
 std::vector<std::uint8_t> read_grey_png(std::string_view content, int side);

@@ -23,7 +23,7 @@ struct TableNames {
 /// contents, the second makes rows.
 class TableSource : public RowSource {
  public:
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override { return rows_; }
   std::uint64_t cache_bytes() const override { return bytes_ + 24 * rows_ + 65'536; }
 
@@ -41,7 +41,7 @@ class TableSource : public RowSource {
   }
 
  protected:
-  TableSource(const fs::path& from, TableNames names, Description description, bool raw)
+  TableSource(const fs::path& from, TableNames names, DataDescription description, bool raw)
       : from_(from),
         names_(std::move(names)),
         description_(std::move(description)),
@@ -169,7 +169,7 @@ class TableSource : public RowSource {
 
   fs::path from_;
   TableNames names_;
-  Description description_;
+  DataDescription description_;
   Content content_;
   std::string folder_;
   std::uint64_t rows_ = 0, bytes_ = 0;
@@ -190,8 +190,8 @@ class ListOpsTables final : public TableSource {
   }
 
  private:
-  static Description described() {
-    Description description = listops_description();
+  static DataDescription described() {
+    DataDescription description = listops_description();
     description.settings = {{"reader", "listops 1"}, {"source", "published"}};
     return description;
   }
@@ -230,12 +230,12 @@ class RetrievalTables final : public TableSource {
   }
 
  private:
-  static Description described(int keep) {
+  static DataDescription described(int keep) {
     if (keep < 1 || keep > 10'000) {
       throw UsageError("lra.retrieval: text_bytes is " + std::to_string(keep) +
                        ", expected 1 to 10000");
     }
-    Description description;
+    DataDescription description;
     description.task = "lra.retrieval";
     description.settings = {{"reader", "retrieval 1"}, {"text_bytes", keep}};
     description.classes = {"apart", "citing"};

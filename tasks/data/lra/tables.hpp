@@ -10,8 +10,6 @@
 
 namespace attnbench::tasks::data::lra {
 
-using namespace data;
-
 /// basic_train.tsv, basic_val.tsv and basic_test.tsv: a line "Source\tTarget", then an expression
 /// and its value. Round brackets are dropped; every row is held to its value. Where the archive has
 /// several such folders (the published one does), the deepest is read.

@@ -37,7 +37,7 @@ std::optional<TextName> text_name(const std::string& name) {
 
 class TextSource final : public RowSource {
  public:
-  TextSource(const fs::path& from, const TextRules& rules, const ProgressCall& progress)
+  TextSource(const fs::path& from, const ReviewRules& rules, const ProgressCall& progress)
       : from_(from), content_(rules.raw ? Content::raw : Content::unpacked) {
     description_.task = "lra.text";
     description_.vocabulary = 257;
@@ -46,7 +46,7 @@ class TextSource final : public RowSource {
     scan(rules, progress);
   }
 
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override { return rows_.size(); }
   std::uint64_t cache_bytes() const override { return bytes_ + 24 * rows() + 65'536; }
 
@@ -83,7 +83,7 @@ class TextSource final : public RowSource {
     return input_->at("the text is empty, expected at least one byte: remove it");
   }
 
-  void scan(const TextRules& rules, const ProgressCall& progress) {
+  void scan(const ReviewRules& rules, const ProgressCall& progress) {
     // In the order of split, class and file, so that archives and folders give the same data.
     std::map<std::tuple<Split, std::string, std::string>, std::string> found;
     std::array<std::set<std::string>, 3> classes;
@@ -170,7 +170,7 @@ class TextSource final : public RowSource {
 
   fs::path from_;
   Content content_;
-  Description description_;
+  DataDescription description_;
   std::unordered_map<std::string, RowPlace> rows_;  ///< by the name in the source
   std::uint64_t bytes_ = 0;
   std::optional<Input> input_;
@@ -179,7 +179,7 @@ class TextSource final : public RowSource {
 
 }  // namespace
 
-std::unique_ptr<RowSource> read_texts(const fs::path& from, const TextRules& rules,
+std::unique_ptr<RowSource> read_texts(const fs::path& from, const ReviewRules& rules,
                                       const ProgressCall& progress) {
   return std::make_unique<TextSource>(from, rules, progress);
 }

@@ -10,9 +10,7 @@
 
 namespace attnbench::tasks::data::lra {
 
-using namespace data;
-
-struct TextRules {
+struct ReviewRules {
   /// Train rows held out for validation, alike of each class; 0 = none, so that a task may take the
   /// test rows, as the published protocols do. Not used where a folder "validation" is there.
   std::uint32_t hold_out = 2500;
@@ -27,7 +25,7 @@ struct TextRules {
 /// Throws UsageError "FROM, member NAME: …": no such files, no train or test, a class that only one
 /// of them has, an empty text, a name that is there twice.
 std::unique_ptr<RowSource> read_texts(const std::filesystem::path& from,
-                                      const TextRules& rules = {},
+                                      const ReviewRules& rules = {},
                                       const ProgressCall& progress = {});
 
 }  // namespace attnbench::tasks::data::lra

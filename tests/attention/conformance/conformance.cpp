@@ -1,14 +1,14 @@
 #include "attention/conformance/conformance.hpp"
 
 #include "attention/registry.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/attention/mutants.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
 using namespace attnbench;
 using conformance::Finding;
-using conformance::Status;
+using conformance::PropertyOutcome;
 using test::count;
 using test::registry;
 using test::word;
@@ -53,8 +53,8 @@ int check_entry(const std::string& name, Dtype dtype,
       for (const Finding& finding : conformance::check(entry, registry().reference(name),
                                                        implementation, pattern, dtype, options)) {
         INFO(described(finding));
-        CHECK(finding.status != Status::broken);
-        held += finding.status == Status::held ? 1 : 0;
+        CHECK(finding.status != PropertyOutcome::broken);
+        held += finding.status == PropertyOutcome::held ? 1 : 0;
       }
     }
   }
@@ -224,10 +224,10 @@ TEST_CASE("each mutant is caught by the property made for it", "[conformance][mu
     const Implementation& original = entry.implementation(mutant.implementation);
     const Finding healthy = finding_of(entry, original, mutant);
     INFO("the original: " << described(healthy));
-    CHECK(healthy.status == Status::held);
+    CHECK(healthy.status == PropertyOutcome::held);
     const Finding ill = finding_of(entry, mutant.broken(original), mutant);
     INFO("the mutant: " << described(ill));
-    CHECK(ill.status == Status::broken);
+    CHECK(ill.status == PropertyOutcome::broken);
     CHECK_FALSE(ill.reason.empty());
     ++caught[mutant.property];
   }
@@ -259,7 +259,7 @@ TEST_CASE("a property that throws is broken, an unsupported one has a reason", "
   Finding finding =
       conformance::check(entry, reference, throwing, Pattern::causal, Dtype::float32, options)
           .front();
-  CHECK(finding.status == Status::broken);
+  CHECK(finding.status == PropertyOutcome::broken);
   CHECK_THAT(finding.reason, Catch::Contains("the kernel is missing"));
 
   throwing.mix = [](Mechanism&, const Inputs&, State*) -> Mixed {
@@ -267,14 +267,14 @@ TEST_CASE("a property that throws is broken, an unsupported one has a reason", "
   };
   finding = conformance::check(entry, reference, throwing, Pattern::causal, Dtype::float32, options)
                 .front();
-  CHECK(finding.status == Status::broken);
+  CHECK(finding.status == PropertyOutcome::broken);
   CHECK(finding.reason == "`supports` allows what is then refused: odd lengths are not here");
 
   Implementation refusing = entry.implementations.front();
   refusing.supports = [](const Options&, const Problem&) { return Support::no("not on a Friday"); };
   for (const Finding& each :
        conformance::check(entry, reference, refusing, Pattern::causal, Dtype::float32)) {
-    CHECK(each.status == Status::not_applicable);
+    CHECK(each.status == PropertyOutcome::not_applicable);
     CHECK_THAT(each.reason, Catch::Contains("not on a Friday"));
   }
 }

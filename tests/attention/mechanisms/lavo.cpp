@@ -1,5 +1,5 @@
 // What is known of LAVO, whatever computes it.
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
@@ -8,13 +8,13 @@ namespace attnbench {
 namespace {
 
 using test::count;
-using test::Held;
+using test::Fixture;
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 using test::word;
 
 /// Two rows and two heads; biases are drawn, so that they count.
-Held lavo(std::int64_t length, std::int64_t width, Said said) {
+Fixture lavo(std::int64_t length, std::int64_t width, Overrides said) {
   Problem problem;
   problem.batch = 2;
   problem.heads = 2;
@@ -23,7 +23,7 @@ Held lavo(std::int64_t length, std::int64_t width, Said said) {
   said.insert({"window", Window{6, 0}});
   said.insert({"chunk", count(21)});
   said.insert({"bases", count(7)});
-  Held held("lavo", problem, said);
+  Fixture held("lavo", problem, said);
   if (held.parameters.count("relative_bias") != 0) {
     at::Tensor& bias = held.parameters["relative_bias"];
     bias = at::linspace(-1, 2, bias.size(0), at::kDouble).sin() * 2;
@@ -36,7 +36,7 @@ std::vector<std::string> causal_forms() { return {"composite", "chunked", "fused
 }  // namespace
 
 TEST_CASE("lavo's plain state is r numbers a head and a count") {
-  const Held held = lavo(30, 5, {{"form", word("plain")}});
+  const Fixture held = lavo(30, 5, {{"form", word("plain")}});
   CHECK(held.empty_state().bytes() == 2 * (2 * 7 * 8 + 8));
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("lavo's bases are orthonormal at first") {
   const at::Tensor many = lavo(4, 5, {{"bases", count(9)}}).parameters.at("bases");
   CHECK(difference(at::matmul(many.transpose(1, 2), many)) < 1e-14);
   // Of all heads together: not so in a head alone.
-  const Said full = {{"bases", count(3)}, {"basis", word("full")}};
+  const Overrides full = {{"bases", count(3)}, {"basis", word("full")}};
   const at::Tensor split = lavo(4, 5, full).parameters.at("bases");
   CHECK(difference(at::matmul(split, split.transpose(1, 2)).sum(0)) < 1e-14);
   CHECK(difference(at::matmul(split, split.transpose(1, 2))) > 1e-2);
@@ -60,7 +60,7 @@ TEST_CASE("lavo's bases are orthonormal at first") {
 TEST_CASE("plain lavo knows of the past only its mean") {
   for (const auto& name : causal_forms()) {
     CAPTURE(name);
-    Held held = lavo(40, 5, {{"form", word("plain")}});
+    Fixture held = lavo(40, 5, {{"form", word("plain")}});
     const at::Tensor before = held.output(name);
     at::Tensor& context = held.inputs.tensors["context"];
     context = at::cat({context.slice(2, 0, 30).flip(2), context.slice(2, 30, 40)}, 2);
@@ -78,7 +78,7 @@ TEST_CASE("plain lavo knows of the past only its mean") {
 
 TEST_CASE("within its first window lavo is half of softmax with a relative bias, or all of it") {
   for (const char* empty : {"half", "local"}) {
-    const Held held = lavo(24, 5, {{"window", Window{23, 0}}, {"empty_global", word(empty)}});
+    const Fixture held = lavo(24, 5, {{"window", Window{23, 0}}, {"empty_global", word(empty)}});
     const at::Tensor bias = held.parameters.at("relative_bias");
     const at::Tensor tokens = at::arange(24, at::kLong);
     const at::Tensor distance = tokens.unsqueeze(0) - tokens.unsqueeze(1);
@@ -97,7 +97,7 @@ TEST_CASE("within its first window lavo is half of softmax with a relative bias,
 
 TEST_CASE("lavo in pieces or in kernels takes the same memory for any length") {
   const auto peak = [](std::int64_t length, const char* form, const char* name) {
-    const Held held = lavo(length, 8, {{"form", word(form)}, {"chunk", count(64)}});
+    const Fixture held = lavo(length, 8, {{"form", word(form)}, {"chunk", count(64)}});
     Problem problem = held.problem;
     const auto mechanism = held.entry.make(held.options, problem);
     Inputs inputs;

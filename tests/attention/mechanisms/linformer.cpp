@@ -1,6 +1,6 @@
 // What is known of Linformer, whatever computes it.
 #include "attention/layer.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
@@ -8,9 +8,9 @@ namespace attnbench {
 namespace {
 
 using test::count;
-using test::Held;
+using test::Fixture;
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 
 Problem problem_of(std::int64_t length, std::int64_t width) {
   Problem problem;
@@ -22,7 +22,7 @@ Problem problem_of(std::int64_t length, std::int64_t width) {
   return problem;
 }
 
-Held linformer(const Problem& problem, Said said) {
+Fixture linformer(const Problem& problem, Overrides said) {
   said.insert({"projected_length", count(7)});
   return {"linformer", problem, said};
 }
@@ -34,9 +34,9 @@ std::vector<std::string> linformer_implementations() { return {"composite", "til
 TEST_CASE("linformer whose projections are the identity is softmax, gradients too") {
   for (const auto& name : linformer_implementations()) {
     CAPTURE(name);
-    Held held = linformer(problem_of(33, 5), {{"projected_length", count(33)}});
+    Fixture held = linformer(problem_of(33, 5), {{"projected_length", count(33)}});
     for (auto& [role, matrix] : held.parameters) matrix = at::eye(33, at::kDouble);
-    const Held softmax("softmax", held.problem);
+    const Fixture softmax("softmax", held.problem);
     CHECK(relative_error(held.output(name), softmax.output("composite")) < 1e-12);
     const auto gradients = held.gradients(name);
     for (const auto& [role, gradient] : softmax.gradients("composite")) {
@@ -48,7 +48,7 @@ TEST_CASE("linformer whose projections are the identity is softmax, gradients to
 
 TEST_CASE("linformer whose projections average gives every query the mean value") {
   for (const auto& name : linformer_implementations()) {
-    Held held = linformer(problem_of(40, 5), {});
+    Fixture held = linformer(problem_of(40, 5), {});
     for (auto& [role, matrix] : held.parameters) matrix = at::full_like(matrix, 1.0 / 40);
     const at::Tensor mean = held.inputs["value"].mean(2, true);
     const at::Tensor output = held.output(name);
@@ -60,24 +60,24 @@ TEST_CASE("linformer of a shorter sequence has the beginning of its matrices") {
   for (const auto& name : linformer_implementations()) {
     CAPTURE(name);
     // Zeros in the place of the rest: as if that had been cut off.
-    Held whole = linformer(problem_of(40, 5), {});
+    Fixture whole = linformer(problem_of(40, 5), {});
     whole.inputs.key_mask = at::arange(40).lt(25).expand({2, 40});
-    Held cut = linformer(problem_of(25, 5), {});
+    Fixture cut = linformer(problem_of(25, 5), {});
     for (auto& [role, tensor] : cut.inputs.tensors) tensor = whole.inputs[role].slice(2, 0, 25);
     CHECK(relative_error(cut.output(name), whole.output(name).slice(2, 0, 25)) < 1e-12);
   }
 }
 
 TEST_CASE("linformer's matrices are drawn as its sources draw them") {
-  const auto drawn = [](const Said& said) {
+  const auto drawn = [](const Overrides& said) {
     return linformer(problem_of(2000, 4), said).parameters;
   };
-  const Said wide = {{"projected_length", count(64)}};
+  const Overrides wide = {{"projected_length", count(64)}};
   const at::Tensor uniform = drawn(wide).at("E");
   CHECK(uniform.abs().max().item<double>() <= 1.0 / 8);
   CHECK(uniform.std().item<double>() == Approx(1.0 / 8 / std::sqrt(3.0)).epsilon(0.01));
   CHECK(relative_error(drawn(wide).at("F"), uniform) > 1);
-  Said normal = wide;
+  Overrides normal = wide;
   normal["init"] = OptionValue(std::string("lecun_normal"));
   normal["per_head"] = OptionValue(true);
   const at::Tensor lecun = drawn(normal).at("E");
@@ -91,7 +91,7 @@ TEST_CASE("with l2_input linformer does not see how long a token is") {
   for (const bool scaled : {false, true}) {
     const Problem problem = problem_of(12, 4);
     const Entry entry = test::registry().entry("linformer");
-    const Said said = {{"l2_input", OptionValue(scaled)}};
+    const Overrides said = {{"l2_input", OptionValue(scaled)}};
     const Options options = entry.derive(Options::resolve(entry.options, said), problem);
     Layer layer(entry.make(options, problem), entry.implementation("composite"), Scope::projected,
                 1);

@@ -2,15 +2,15 @@
 #include <cmath>
 
 #include "attention/layer.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
 namespace {
 
-using test::Held;
+using test::Fixture;
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 
 Problem sized(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::causal) {
   Problem problem;
@@ -23,20 +23,20 @@ Problem sized(std::int64_t length, std::int64_t width, Pattern pattern = Pattern
   return problem;
 }
 
-Held luna(const Problem& problem, std::int64_t latents, Said said = {}) {
+Fixture luna(const Problem& problem, std::int64_t latents, Overrides said = {}) {
   said["latents_per_head"] = latents;
   if (said.count("chunk") == 0) said["chunk"] = std::int64_t{16};
   return {"luna", problem, said};
 }
 
-Held luna(std::int64_t length, std::int64_t latents, std::int64_t width,
-          Pattern pattern = Pattern::causal) {
+Fixture luna(std::int64_t length, std::int64_t latents, std::int64_t width,
+             Pattern pattern = Pattern::causal) {
   return luna(sized(length, width, pattern), latents);
 }
 
 const std::vector<std::string> kForms = {"composite", "scan", "chunked", "fused"};
 
-Mixed mixed(const Held& held, bool recorded = false) {
+Mixed mixed(const Fixture& held, bool recorded = false) {
   Problem problem = held.problem;
   problem.dtype = Dtype::float64;
   const auto mechanism = held.entry.make(held.options, problem);
@@ -51,7 +51,7 @@ at::Tensor scaled_softmax(const at::Tensor& q, const at::Tensor& k) {
 }  // namespace
 
 TEST_CASE("luna's new latents are the pack, with its gradient") {
-  Held held = luna(sized(23, 5, Pattern::bidirectional), 3);
+  Fixture held = luna(sized(23, 5, Pattern::bidirectional), 3);
   const auto pack = [](const Inputs& inputs) {
     const at::Tensor keys = inputs["pack_key"];
     return at::matmul(scaled_softmax(inputs["latent_query"], keys), keys)
@@ -82,7 +82,7 @@ TEST_CASE("luna's new latents are the pack, with its gradient") {
 }
 
 TEST_CASE("luna packing by the tokens themselves is softmax attention") {
-  Held held = luna(sized(23, 5, Pattern::bidirectional), 23, {{"tied", false}});
+  Fixture held = luna(sized(23, 5, Pattern::bidirectional), 23, {{"tied", false}});
   held.inputs.tensors["latent_query"] = held.inputs["query"];
   const at::Tensor attention = at::matmul(
       scaled_softmax(held.inputs["query"], held.inputs["pack_key"]), held.inputs["pack_value"]);
@@ -92,7 +92,7 @@ TEST_CASE("luna packing by the tokens themselves is softmax attention") {
 TEST_CASE("luna with one slot gives every token the same, or the running mean of its weights") {
   const at::Tensor same = luna(23, 1, 5, Pattern::bidirectional).output("composite");
   CHECK(relative_error(same, same.narrow(2, 0, 1).expand_as(same)) < 1e-14);
-  const Held held = luna(70, 1, 5);
+  const Fixture held = luna(70, 1, 5);
   const at::Tensor scores =
       at::matmul(held.inputs["pack_key"], held.inputs["latent_query"].transpose(2, 3));
   const at::Tensor weights = at::log2(1 + at::exp2(scores / std::sqrt(5.0)));
@@ -104,9 +104,9 @@ TEST_CASE("luna with one slot gives every token the same, or the running mean of
 }
 
 TEST_CASE("luna in a layer: tokens as they are under latte_composed, and seeded weights") {
-  const Said said{{"latents_per_head", std::int64_t{3}},
-                  {"activation", std::string("latte_composed")}};
-  const Held held = luna(sized(6, 4), 3, said);
+  const Overrides said{{"latents_per_head", std::int64_t{3}},
+                       {"activation", std::string("latte_composed")}};
+  const Fixture held = luna(sized(6, 4), 3, said);
   Problem problem = held.problem;
   problem.dtype = Dtype::float64;
   const auto chosen = held.entry.implementation("chunked");

@@ -2,21 +2,21 @@
 #include <limits>
 
 #include "attention/registry.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
 namespace attnbench {
 namespace {
 
-using test::Held;
+using test::Fixture;
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Held macchiato(std::int64_t length, std::int64_t latents, std::int64_t width,
-               Pattern pattern = Pattern::causal, Said said = {}) {
+Fixture macchiato(std::int64_t length, std::int64_t latents, std::int64_t width,
+                  Pattern pattern = Pattern::causal, Overrides said = {}) {
   Problem problem;
   problem.batch = problem.heads = 2;
   problem.length = length;
@@ -36,8 +36,9 @@ std::vector<std::string> macchiato_implementations(Pattern pattern) {
 }
 
 /// Another built-in mechanism on some of the inputs, under the names that it has for them.
-at::Tensor other(const std::string& mechanism, const std::string& implementation, const Held& held,
-                 const Said& said, const std::map<std::string, at::Tensor>& tensors) {
+at::Tensor other(const std::string& mechanism, const std::string& implementation,
+                 const Fixture& held, const Overrides& said,
+                 const std::map<std::string, at::Tensor>& tensors) {
   const Entry& entry = test::registry().entry(mechanism);
   Problem problem = held.problem;
   problem.kv_heads = problem.heads;
@@ -49,8 +50,8 @@ at::Tensor other(const std::string& mechanism, const std::string& implementation
   return entry.implementation(implementation).mix(*made, inputs, nullptr).output;
 }
 
-at::Tensor window_of(const Held& held, const std::string& mechanism,
-                     const std::string& implementation, const Said& said = {}) {
+at::Tensor window_of(const Fixture& held, const std::string& mechanism,
+                     const std::string& implementation, const Overrides& said = {}) {
   return other(mechanism, implementation, held, said,
                {{"query", held.inputs["local_query"]},
                 {"key", held.inputs["local_key"]},
@@ -61,9 +62,9 @@ at::Tensor window_of(const Held& held, const std::string& mechanism,
 
 TEST_CASE("macchiato: all weight on state 0 is exactly the mechanism window") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-    Held held = macchiato(60, 7, 6, pattern);
+    Fixture held = macchiato(60, 7, 6, pattern);
     held.inputs.tensors["query_logits"].select(3, 0).fill_(1e4);
-    const Said said{{"window", held.options.window("window")}};
+    const Overrides said{{"window", held.options.window("window")}};
     for (const auto& name : macchiato_implementations(pattern)) {
       CAPTURE(name, to_string(pattern));
       const std::string same = name == "composite" ? "composite" : "tiled";
@@ -74,7 +75,7 @@ TEST_CASE("macchiato: all weight on state 0 is exactly the mechanism window") {
 
 TEST_CASE("macchiato: no weight on state 0 is exactly latte") {
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-    Held held = macchiato(60, 7, 6, pattern);
+    Fixture held = macchiato(60, 7, 6, pattern);
     held.inputs.tensors["query_logits"].select(3, 0).fill_(-infinity);
     for (const auto& name : macchiato_implementations(pattern)) {
       CAPTURE(name, to_string(pattern));
@@ -95,8 +96,8 @@ TEST_CASE("macchiato: no weight on state 0 is exactly latte") {
 }
 
 TEST_CASE("macchiato: a window of the whole sequence alone is causal softmax, as window's is") {
-  const Said wide{{"window", Window{70, 0}}};
-  Held held = macchiato(60, 7, 6, Pattern::causal, wide);
+  const Overrides wide{{"window", Window{70, 0}}};
+  Fixture held = macchiato(60, 7, 6, Pattern::causal, wide);
   held.inputs.tensors["query_logits"].select(3, 0).fill_(1e4);
   const at::Tensor softmax = window_of(held, "softmax", "composite");
   for (const auto& name : macchiato_implementations(Pattern::causal)) {
@@ -112,14 +113,14 @@ TEST_CASE("macchiato: a window of the whole sequence alone is causal softmax, as
 }
 
 TEST_CASE("macchiato: what is known of its numbers without computing them") {
-  const Held held = macchiato(50, 3, 5);
+  const Fixture held = macchiato(50, 3, 5);
   for (const auto& name : macchiato_implementations(Pattern::causal)) {
     CAPTURE(name);
     const auto gradients = held.gradients(name);
     CHECK(gradients.at("query_logits").sum(3).abs().max().item<double>() < 1e-12);
     CHECK(gradients.at("key_logits").sum(2).abs().max().item<double>() < 1e-12);
     // Rotations see distances alone: all tokens moved by 100 give what they gave.
-    const Held near = macchiato(50, 3, 6, Pattern::causal, {{"rotary", true}, {"vapor", true}});
+    const Fixture near = macchiato(50, 3, 6, Pattern::causal, {{"rotary", true}, {"vapor", true}});
     State state = near.empty_state();
     state.position = 100;
     // The rings hold nothing of the hundred tokens before: a mask hides them.

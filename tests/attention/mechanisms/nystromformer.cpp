@@ -1,15 +1,15 @@
 // What is known of Nystroemformer, whatever computes it.
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
 namespace {
 
-using test::Held;
+using test::Fixture;
 using test::relative_error;
 
-Held nystromformer(std::int64_t length, std::int64_t width, std::int64_t landmarks,
-                   std::int64_t iterations = 6, double scale = 1) {
+Fixture nystromformer(std::int64_t length, std::int64_t width, std::int64_t landmarks,
+                      std::int64_t iterations = 6, double scale = 1) {
   return {"nystromformer",
           test::two_by_two(length, width, Pattern::bidirectional),
           {{"landmarks", landmarks}, {"iterations", iterations}},
@@ -20,14 +20,14 @@ Held nystromformer(std::int64_t length, std::int64_t width, std::int64_t landmar
 
 TEST_CASE("nystromformer: the iteration converges to softmax attention") {
   // With a landmark for each token and the exact inverse the product is the softmax itself.
-  Held exact = nystromformer(12, 4, 12, 40, 0.7);
-  Held softmax("softmax", exact.problem);
+  Fixture exact = nystromformer(12, 4, 12, 40, 0.7);
+  Fixture softmax("softmax", exact.problem);
   softmax.inputs = exact.inputs;
   const at::Tensor want = softmax.output("composite");
   CHECK(relative_error(exact.output("composite"), want) < 1e-6);
   double last = 1e9;
   for (const std::int64_t iterations : {2, 6, 10, 14, 18}) {
-    Held held = nystromformer(12, 4, 12, iterations, 0.7);
+    Fixture held = nystromformer(12, 4, 12, iterations, 0.7);
     held.inputs = exact.inputs;
     const double error = relative_error(held.output("composite"), want);
     CAPTURE(iterations, error);
@@ -41,11 +41,11 @@ TEST_CASE("nystromformer: the iteration comes as far as its option says") {
   // are as spread as means of 32 normal tokens, and twice and four times that.
   for (const std::int64_t landmarks : {16, 32, 64}) {
     for (const double spread : {0.18, 0.35, 0.7}) {
-      Held held = nystromformer(landmarks, 64, landmarks, 6, spread);
-      Held softmax("softmax", held.problem);
+      Fixture held = nystromformer(landmarks, 64, landmarks, 6, spread);
+      Fixture softmax("softmax", held.problem);
       softmax.inputs = held.inputs;
       const at::Tensor want = softmax.output("composite");
-      Held longer = nystromformer(landmarks, 64, landmarks, 12, spread);
+      Fixture longer = nystromformer(landmarks, 64, landmarks, 12, spread);
       longer.inputs = held.inputs;
       CAPTURE(landmarks, spread);
       const double after_six = relative_error(held.output("composite"), want);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
@@ -10,8 +10,8 @@ namespace attnbench {
 namespace {
 
 using test::count;
+using test::Overrides;
 using test::registry;
-using test::Said;
 using test::word;
 
 constexpr Pattern kPatterns[] = {Pattern::causal, Pattern::bidirectional, Pattern::cross};
@@ -26,12 +26,12 @@ Problem sized(Pattern pattern = Pattern::causal) {
   return problem;
 }
 
-Options derived(const std::string& name, const Said& said, const Problem& problem) {
+Options derived(const std::string& name, const Overrides& said, const Problem& problem) {
   const Entry& entry = registry().entry(name);
   return entry.derive(Options::resolve(entry.options, said), problem);
 }
 
-Support support(const std::string& name, const Said& said, const Problem& problem) {
+Support support(const std::string& name, const Overrides& said, const Problem& problem) {
   const Entry& entry = registry().entry(name);
   const auto& has = entry.patterns;
   if (std::find(has.begin(), has.end(), problem.pattern) == has.end()) return Support::no("none");
@@ -122,7 +122,7 @@ TEST_CASE("options that contradict one another, the pattern or the sizes are ref
           "[options]") {
   struct Row {
     std::string mechanism;
-    Said said;
+    Overrides said;
     Pattern pattern = Pattern::causal;
   };
   for (const auto& [name, said, pattern] : std::vector<Row>{
@@ -172,7 +172,7 @@ TEST_CASE("options that contradict one another, the pattern or the sizes are ref
 }
 
 TEST_CASE("options that are not said are derived from the sizes", "[options]") {
-  const auto value = [](const char* name, const Said& said, const char* option,
+  const auto value = [](const char* name, const Overrides& said, const char* option,
                         Pattern pattern = Pattern::causal) {
     return derived(name, said, sized(pattern)).integer(option);
   };
@@ -194,10 +194,10 @@ TEST_CASE("options that are not said are derived from the sizes", "[options]") {
     CHECK(derived("performer", {}, wide).integer("features") == features);
   }
   CHECK(derived("lavo", {}, sized(Pattern::cross)).text("form") == "plain");
-  const auto window = [](const char* name, const Said& said, Pattern pattern) {
+  const auto window = [](const char* name, const Overrides& said, Pattern pattern) {
     return derived(name, said, sized(pattern)).window("window");
   };
-  const Said paper{{"window_convention", word("paper_eq17")}};
+  const Overrides paper{{"window_convention", word("paper_eq17")}};
   for (const char* name : {"window", "macchiato"}) {
     CHECK(window(name, {}, Pattern::causal) == Window{127, 0});
     CHECK(window(name, {}, Pattern::bidirectional) == Window{64, 63});

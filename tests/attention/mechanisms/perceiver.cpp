@@ -1,17 +1,17 @@
 // What is known of Perceiver, whatever computes it.
 #include <cmath>
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
 namespace {
 
-using test::Held;
+using test::Fixture;
 using test::relative_error;
 
-Held perceiver(std::int64_t length, std::int64_t latents, std::int64_t width,
-               Pattern pattern = Pattern::causal) {
+Fixture perceiver(std::int64_t length, std::int64_t latents, std::int64_t width,
+                  Pattern pattern = Pattern::causal) {
   Problem problem;
   problem.batch = 2;
   problem.heads = 2;
@@ -25,7 +25,7 @@ Held perceiver(std::int64_t length, std::int64_t latents, std::int64_t width,
 const std::vector<std::string> kPerceiverForms = {"composite", "scan", "chunked"};
 
 /// The new latent stream, [B, H, L, Dv].
-at::Tensor latents_of(const Held& held, const Inputs& inputs) {
+at::Tensor latents_of(const Fixture& held, const Inputs& inputs) {
   Problem problem = held.problem;
   problem.dtype = Dtype::float64;
   const auto mechanism = held.entry.make(held.options, problem);
@@ -37,7 +37,7 @@ at::Tensor latents_of(const Held& held, const Inputs& inputs) {
 }  // namespace
 
 TEST_CASE("perceiver's latents: a mean, a softmax, and no order of the tokens") {
-  const Held held = perceiver(23, 3, 5, Pattern::bidirectional);
+  const Fixture held = perceiver(23, 3, 5, Pattern::bidirectional);
   const at::Tensor latents = latents_of(held, held.inputs);
   // The encode is softmax attention of the latents.
   const auto softmax = [](const Inputs& inputs, const char* query) {
@@ -47,7 +47,7 @@ TEST_CASE("perceiver's latents: a mean, a softmax, and no order of the tokens") 
   };
   CHECK(relative_error(latents, softmax(held.inputs, "latent_query")) < 1e-12);
   // As many latents as tokens, asking what the tokens ask: softmax attention.
-  Held asked = perceiver(23, 23, 5, Pattern::bidirectional);
+  Fixture asked = perceiver(23, 23, 5, Pattern::bidirectional);
   asked.inputs.tensors["latent_query"] = asked.inputs["query"];
   CHECK(relative_error(latents_of(asked, asked.inputs), softmax(asked.inputs, "query")) < 1e-12);
   // Keys in another order, with their values.
@@ -58,20 +58,20 @@ TEST_CASE("perceiver's latents: a mean, a softmax, and no order of the tokens") 
   CHECK(relative_error(latents_of(held, moved), latents) < 1e-12);
   // One latent, constant keys: the mean of the values, running in the causal pattern.
   for (const auto& form : kPerceiverForms) {
-    Held constant = perceiver(70, 1, 5);
+    Fixture constant = perceiver(70, 1, 5);
     constant.inputs.tensors["key"].fill_(0.7);
     const at::Tensor counts = at::arange(1, 71, at::kDouble).view({70, 1});
     CHECK(relative_error(constant.output(form), constant.inputs["value"].cumsum(2) / counts) <
           1e-12);
   }
-  Held constant = perceiver(70, 1, 5, Pattern::bidirectional);
+  Fixture constant = perceiver(70, 1, 5, Pattern::bidirectional);
   constant.inputs.tensors["key"].fill_(0.7);
   CHECK(relative_error(latents_of(constant, constant.inputs),
                        constant.inputs["value"].mean(2, true)) < 1e-12);
 }
 
 TEST_CASE("perceiver's latents carry gradients, and the causal stream stays as it is") {
-  const Held held = perceiver(23, 3, 5, Pattern::bidirectional);
+  const Fixture held = perceiver(23, 3, 5, Pattern::bidirectional);
   Inputs leaves = held.inputs;
   for (auto& [role, tensor] : leaves.tensors) tensor = tensor.clone().requires_grad_(true);
   const at::Tensor upstream = at::randn({2, 2, 3, 7}, at::kDouble);
@@ -87,7 +87,7 @@ TEST_CASE("perceiver's latents carry gradients, and the causal stream stays as i
     const double slope = (at_step(1e-5) - at_step(-1e-5)) / 2e-5;
     CHECK((leaves[role].grad() * direction).sum().item<double>() == Approx(slope).epsilon(1e-6));
   }
-  const Held causal = perceiver(9, 3, 5);
+  const Fixture causal = perceiver(9, 3, 5);
   const auto mechanism = causal.entry.make(causal.options, causal.problem);
   const auto& mix = causal.entry.implementation("composite").mix;
   CHECK_FALSE(mix(*mechanism, causal.inputs, nullptr).latents.defined());

@@ -5,7 +5,7 @@
 #include "attention/torch/torch.hpp"
 
 #include "attention/algorithms/causal_product/causal_product.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
@@ -14,13 +14,13 @@ namespace attnbench {
 namespace {
 
 using test::count;
-using test::Held;
+using test::Fixture;
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 using test::word;
 
-Held performer(std::int64_t length, std::int64_t width, Said said,
-               Pattern pattern = Pattern::causal) {
+Fixture performer(std::int64_t length, std::int64_t width, Overrides said,
+                  Pattern pattern = Pattern::causal) {
   Problem problem = test::two_by_two(length, width, pattern);
   problem.dtype = Dtype::float64;
   said.insert({"chunk", count(16)});
@@ -32,7 +32,7 @@ std::vector<std::string> performer_implementations() {
   return test::implementations_of("performer");
 }
 
-std::shared_ptr<Mechanism> made(const Problem& problem, const Said& said) {
+std::shared_ptr<Mechanism> made(const Problem& problem, const Overrides& said) {
   const Entry entry = test::registry().entry("performer");
   return entry.make(entry.derive(Options::resolve(entry.options, said), problem), problem);
 }
@@ -40,7 +40,7 @@ std::shared_ptr<Mechanism> made(const Problem& problem, const Said& said) {
 }  // namespace
 
 TEST_CASE("performer's pooled form is the causal product of its features") {
-  const Held held = performer(70, 5, {});
+  const Fixture held = performer(70, 5, {});
   const at::Tensor omega = held.parameters.at("omega");
   const auto phi = [&](const char* role) {
     const at::Tensor x = held.inputs[role] * std::pow(5, -0.25);
@@ -57,17 +57,18 @@ TEST_CASE("performer's pooled form is the causal product of its features") {
 
 TEST_CASE("performer's published form is the exact one but for its epsilon, and not causal") {
   for (const Pattern pattern : {Pattern::bidirectional, Pattern::cross}) {
-    const Held held = performer(65, 43, {{"form", word("published")}}, pattern);
+    const Fixture held = performer(65, 43, {{"form", word("published")}}, pattern);
     // Without an epsilon the stabilisers cancel, and the exact form is left.
-    const Held free = performer(65, 43, {{"form", word("published")}, {"epsilon", 0.0}}, pattern);
-    const Held exact = performer(65, 43, {}, pattern);
+    const Fixture free =
+        performer(65, 43, {{"form", word("published")}, {"epsilon", 0.0}}, pattern);
+    const Fixture exact = performer(65, 43, {}, pattern);
     CHECK(relative_error(free.output("composite"), exact.output("composite")) < 1e-12);
     CHECK(relative_error(held.output("composite"), exact.output("composite")) > 1e-3);
     for (const auto& [role, gradient] : free.gradients("composite")) {
       CHECK(relative_error(gradient, exact.gradients("composite").at(role)) < 1e-11);
     }
   }
-  const Held causal = performer(9, 5, {{"form", word("published")}});
+  const Fixture causal = performer(9, 5, {{"form", word("published")}});
   const Support answer = causal.entry.supports(causal.options, causal.problem);
   CHECK_FALSE(answer);
   CHECK_THAT(answer.reason, Catch::Contains("is not causal") && Catch::Contains("use form exact"));
@@ -126,7 +127,8 @@ TEST_CASE("performer's kernel without an order: what it takes, and what it refus
     CHECK(static_cast<double>(taken) < 1.05 * predicted);
     CHECK(static_cast<double>(taken) > 0.95 * predicted);
   }
-  for (const Said& said : {Said{{"kernel", word("relu")}}, Said{{"form", word("published")}}}) {
+  for (const Overrides& said :
+       {Overrides{{"kernel", word("relu")}}, Overrides{{"form", word("published")}}}) {
     const Options options = entry.derive(Options::resolve(entry.options, said), problem);
     const Support answer = fused.supports(options, problem);
     CHECK_FALSE(answer);

@@ -4,34 +4,34 @@
 #include <limits>
 
 #include "attention/algorithms/causal_product/causal_product.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
 namespace {
 
 using test::count;
-using test::Held;
+using test::Fixture;
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 using test::word;
 
 /// 53 tokens of 16 numbers in chunks of 8, unless said.
-Held held(const std::string& mechanism, Said said = {}, std::int64_t length = 53,
-          std::int64_t width = 16, Pattern pattern = Pattern::causal) {
+Fixture held(const std::string& mechanism, Overrides said = {}, std::int64_t length = 53,
+             std::int64_t width = 16, Pattern pattern = Pattern::causal) {
   said.insert({"chunk", count(8)});
   return {mechanism, test::two_by_two(length, width, pattern), said};
 }
 
 /// `to` on the inputs of `from`.
-void share(const Held& from, Held& to) {
+void share(const Fixture& from, Fixture& to) {
   for (const auto& [role, tensor] : from.inputs.tensors) {
     if (to.inputs.tensors.count(role) != 0) to.inputs.tensors[role] = tensor;
   }
 }
 
 /// Every form that supports its problem, or more than half differs from it.
-void check_equal(const Held& held, const at::Tensor& want, bool equal = true) {
+void check_equal(const Fixture& held, const at::Tensor& want, bool equal = true) {
   int forms = 0;
   for (const Implementation& form : held.entry.implementations) {
     if (form.supports && !form.supports(held.options, held.problem)) continue;
@@ -48,7 +48,7 @@ at::Tensor product(const at::Tensor& query, const at::Tensor& key, const at::Ten
   return causal_product::scan(query, key, value, {});
 }
 
-at::Tensor linear_product(const Held& held) {
+at::Tensor linear_product(const Fixture& held) {
   return product(held.inputs["query"] / 4, held.inputs["key"], held.inputs["value"]);
 }
 
@@ -57,13 +57,13 @@ at::Tensor linear_product(const Held& held) {
 TEST_CASE("abc: with one slot for each token it is softmax attention", "[abc]") {
   constexpr std::int64_t length = 30;
   for (const Pattern pattern : {Pattern::causal, Pattern::bidirectional}) {
-    Held slots = held("abc", {{"latents_per_head", count(length)}}, length, 8, pattern);
+    Fixture slots = held("abc", {{"latents_per_head", count(length)}}, length, 8, pattern);
     slots.inputs.tensors["slots"] =
         at::full({length, length}, -std::numeric_limits<double>::infinity(), at::kDouble)
             .fill_diagonal_(0)
             .expand({2, 2, length, length})
             .contiguous();
-    Held softmax("softmax", slots.problem);
+    Fixture softmax("softmax", slots.problem);
     share(slots, softmax);
     check_equal(slots, softmax.output("composite"));
     for (const auto& [role, gradient] : slots.gradients("composite")) {
@@ -75,12 +75,12 @@ TEST_CASE("abc: with one slot for each token it is softmax attention", "[abc]") 
 
 TEST_CASE("cosformer: without distances that matter it is linear attention with relu",
           "[cosformer]") {
-  const Held far = held("cosformer", {{"maximum_length", count(1'000'000'000)}}, 37, 8);
+  const Fixture far = held("cosformer", {{"maximum_length", count(1'000'000'000)}}, 37, 8);
   const at::Tensor query = at::relu(far.inputs["query"]), key = at::relu(far.inputs["key"]);
   const at::Tensor weights = at::matmul(query, key.transpose(-2, -1)).tril();
   check_equal(far, at::matmul(weights, far.inputs["value"]) / (weights.sum(-1, true) + 1e-6));
   // Steps know of its reach, too.
-  const Held near = held("cosformer", {{"maximum_length", count(20)}}, 20, 4);
+  const Fixture near = held("cosformer", {{"maximum_length", count(20)}}, 20, 4);
   State state = near.empty_state();
   near.step("scan", state, 0, 20);
   CHECK_THROWS_AS(near.step("scan", state, 0, 1), UnsupportedError);
@@ -88,9 +88,9 @@ TEST_CASE("cosformer: without distances that matter it is linear attention with 
 
 TEST_CASE("delta: a gate that stays open changes nothing, and equal channels are one gate",
           "[delta]") {
-  const Held none = held("delta");
-  Held scalar = held("delta", {{"gate", word("scalar")}});
-  Held channel = held("delta", {{"gate", word("channel")}});
+  const Fixture none = held("delta");
+  Fixture scalar = held("delta", {{"gate", word("scalar")}});
+  Fixture channel = held("delta", {{"gate", word("channel")}});
   share(none, scalar);
   share(none, channel);
   channel.inputs.tensors["gate"] = scalar.inputs["gate"].expand({2, 2, 53, 16}).contiguous();
@@ -106,7 +106,7 @@ TEST_CASE("delta: a gate that stays open changes nothing, and equal channels are
 
 TEST_CASE("delta: a key that is written again gives the new value alone", "[delta]") {
   // beta about 1, every key the same: what was stored under it is erased.
-  Held same = held("delta", {}, 20, 8);
+  Fixture same = held("delta", {}, 20, 8);
   same.inputs.tensors["key"] = same.inputs["key"].narrow(2, 0, 1).expand({2, 2, 20, 8}).clone();
   same.inputs.tensors["query"] = same.inputs["key"].clone();
   same.inputs.tensors["beta"].fill_(60);
@@ -118,10 +118,10 @@ TEST_CASE("delta: a key that is written again gives the new value alone", "[delt
 
 TEST_CASE("delta: keys of norm 0 write nothing and have finite gradients", "[delta]") {
   for (const char* gate : {"none", "scalar", "channel"}) {
-    Held blank = held("delta", {{"gate", word(gate)}}, 20, 8);
+    Fixture blank = held("delta", {{"gate", word(gate)}}, 20, 8);
     blank.inputs.tensors["key"].narrow(2, 5, 3).zero_();
     blank.inputs.tensors["query"].narrow(2, 9, 1).zero_();
-    Held other = blank;
+    Fixture other = blank;
     other.inputs.tensors["value"] = blank.inputs["value"].clone();
     other.inputs.tensors["value"].narrow(2, 5, 3).fill_(1000);
     check_equal(other, blank.output("composite"));
@@ -135,15 +135,15 @@ TEST_CASE("delta: keys of norm 0 write nothing and have finite gradients", "[del
 }
 
 TEST_CASE("gla: with open gates it is linear attention without a normaliser", "[gla]") {
-  Held open = held("gla");
+  Fixture open = held("gla");
   open.inputs.tensors["gate"].fill_(1000);
   check_equal(open, linear_product(open));
 }
 
 TEST_CASE("hgrn2: it is gated linear attention whose keys are one minus its forget gates",
           "[hgrn2]") {
-  const Held own = held("hgrn2");
-  Held gla = held("gla", {{"gate_temperature", 1.0}});
+  const Fixture own = held("hgrn2");
+  Fixture gla = held("gla", {{"gate_temperature", 1.0}});
   share(own, gla);
   gla.inputs.tensors["query"] = at::silu(own.inputs["query"]);
   gla.inputs.tensors["key"] = at::sigmoid(-own.inputs["gate"]);
@@ -152,7 +152,7 @@ TEST_CASE("hgrn2: it is gated linear attention whose keys are one minus its forg
 
 TEST_CASE("hgrn2: a constant value comes to be held, whatever the gates", "[hgrn2]") {
   // f S + (1 - f) v is a mean of what was written: with one value all rows tend to it.
-  Held constant = held("hgrn2", {}, 400, 8);
+  Fixture constant = held("hgrn2", {}, 400, 8);
   constant.inputs.tensors["value"].fill_(3);
   constant.inputs.tensors["query"].fill_(1);
   const double read = 8 * (1 / (1 + std::exp(-1.0))) / std::sqrt(8.0);
@@ -162,7 +162,7 @@ TEST_CASE("hgrn2: a constant value comes to be held, whatever the gates", "[hgrn
 
 TEST_CASE("linear: without epsilon the size of a feature does not matter", "[linear]") {
   // phi . dphi = 0, where dx = dphi min(phi, 1).
-  const Held free = held("linear", {{"epsilon", 0.0}}, 70, 5);
+  const Fixture free = held("linear", {{"epsilon", 0.0}}, 70, 5);
   for (const auto& name : test::implementations_of("linear")) {
     CAPTURE(name);
     const auto gradients = free.gradients(name);
@@ -176,7 +176,7 @@ TEST_CASE("linear: without epsilon the size of a feature does not matter", "[lin
 }
 
 TEST_CASE("mamba2: with the decay 1 it is linear attention without a normaliser", "[mamba2]") {
-  Held still = held("mamba2");
+  Fixture still = held("mamba2");
   still.parameters["a_log"].fill_(-1000);  // A = 0
   still.parameters["skip"].zero_();
   const at::Tensor raw = still.inputs["time_step"] + still.parameters["bias"].view({1, 2, 1, 1});
@@ -186,7 +186,7 @@ TEST_CASE("mamba2: with the decay 1 it is linear attention without a normaliser"
 }
 
 TEST_CASE("mamba2: parameters are drawn in the ranges of the paper", "[mamba2]") {
-  const Held drawn = held("mamba2", {}, 8, 4);
+  const Fixture drawn = held("mamba2", {}, 8, 4);
   const at::Tensor rate = drawn.parameters.at("a_log").exp();
   CHECK(rate.min().item<double>() >= 1);
   CHECK(rate.max().item<double>() <= 16);
@@ -196,10 +196,10 @@ TEST_CASE("mamba2: parameters are drawn in the ranges of the paper", "[mamba2]")
 }
 
 TEST_CASE("retention: without decay it is linear attention without a normaliser", "[retention]") {
-  const Held still = held("retention", {{"decay", word("fixed")}, {"gamma", 1.0}});
+  const Fixture still = held("retention", {{"decay", word("fixed")}, {"gamma", 1.0}});
   check_equal(still, linear_product(still));
   // The first head of Lightning Attention does not forget either.
-  const Held lightning = held("retention", {{"decay", word("fixed")}});
+  const Fixture lightning = held("retention", {{"decay", word("fixed")}});
   CHECK(relative_error(lightning.output("chunked").select(1, 0),
                        linear_product(still).select(1, 0)) < 1e-12);
 }

@@ -1,27 +1,27 @@
 // What is known of the RG-LRU, whatever computes it.
 #include <cmath>
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
 namespace attnbench {
 namespace {
 
-using test::Held;
+using test::Fixture;
 using test::relative_error;
 
 const std::vector<std::string> implementations{"composite", "scan", "chunked"};
 
 /// With biases that are not zero.
-Held rg_lru(std::int64_t length, std::int64_t width, std::int64_t chunk = 8,
-            const std::string& first_input = "scaled") {
+Fixture rg_lru(std::int64_t length, std::int64_t width, std::int64_t chunk = 8,
+               const std::string& first_input = "scaled") {
   Problem problem;
   problem.batch = problem.heads = 2;
   problem.length = length;
   problem.head_dim = problem.value_dim = width;
   problem.gradient = true;
-  Held held("rg_lru", problem, {{"chunk", chunk}, {"first_input", first_input}});
+  Fixture held("rg_lru", problem, {{"chunk", chunk}, {"first_input", first_input}});
   held.parameters["recurrence_bias"].copy_(at::linspace(-1, 1, 2 * width).view({2, width}));
   held.parameters["input_bias"].copy_(at::linspace(1, -0.5, 2 * width).view({2, width}));
   return held;
@@ -32,7 +32,7 @@ Held rg_lru(std::int64_t length, std::int64_t width, std::int64_t chunk = 8,
 TEST_CASE("rg_lru: a closed gate holds the state, an open one forgets it") {
   for (const auto& name : implementations) {
     CAPTURE(name);
-    Held held = rg_lru(20, 3);
+    Fixture held = rg_lru(20, 3);
     // sigmoid(-1000) is 0: a is 1 and nothing enters.
     held.inputs.tensors["recurrence_gate"].slice(2, 10, 20).fill_(-1000);
     const at::Tensor y = held.output(name);
@@ -53,7 +53,7 @@ TEST_CASE("rg_lru: a closed gate holds the state, an open one forgets it") {
 TEST_CASE("rg_lru: a plain first input is the gated value of the first real token") {
   for (const auto& name : implementations) {
     CAPTURE(name);
-    Held held = rg_lru(37, 5, 2, "plain");
+    Fixture held = rg_lru(37, 5, 2, "plain");
     // h_0 = i_0 v_0, and it is not what the scaled form has.
     const at::Tensor i =
         at::sigmoid(held.inputs["input_gate"] + held.parameters["input_bias"].unsqueeze(1));
@@ -78,9 +78,10 @@ TEST_CASE("rg_lru: both directions are two recurrences, one over the reversed to
   problem.pattern = Pattern::bidirectional;
   for (const auto& name : implementations) {
     CAPTURE(name);
-    Held both("rg_lru", problem, {{"chunk", test::count(2)}, {"directions", test::word("both")}});
-    Held ahead = rg_lru(37, 5, 2);
-    Held back = rg_lru(37, 5, 2);
+    Fixture both("rg_lru", problem,
+                 {{"chunk", test::count(2)}, {"directions", test::word("both")}});
+    Fixture ahead = rg_lru(37, 5, 2);
+    Fixture back = rg_lru(37, 5, 2);
     ahead.inputs = both.inputs;
     for (const auto& [role, tensor] : both.inputs.tensors) {
       back.inputs.tensors[role] = tensor.flip({2});
@@ -114,7 +115,7 @@ TEST_CASE("rg_lru: recurrentgemma's lambda has the eighth root of the decay on a
 }
 
 TEST_CASE("rg_lru: lambda is drawn so that fully gated decays lie in [0.9, 0.999]") {
-  Held held = rg_lru(1, 500);
+  Fixture held = rg_lru(1, 500);
   for (const Dtype dtype : {Dtype::float64, Dtype::bfloat16}) {
     CAPTURE(to_string(dtype));
     held.problem.dtype = dtype;

@@ -1,9 +1,9 @@
 #include "attention/torch/autocast.hpp"
 
-#include "attention/conformance/tolerance.hpp"
 #include "attention/layer.hpp"
 #include "attention/registry.hpp"
-#include "tests/attention/held.hpp"
+#include "core/tolerance.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

@@ -1,6 +1,6 @@
 #include "attention/torch/product.hpp"
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;

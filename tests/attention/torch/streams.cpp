@@ -9,7 +9,7 @@
 
 #include "attention/layer.hpp"
 #include "attention/registry.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
 

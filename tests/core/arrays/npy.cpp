@@ -58,7 +58,7 @@ TEST_CASE("an array of any type and rank is read back as written", "[apply][npy]
       static_cast<std::size_t>(arrays::count_of(shape) * arrays::bytes_of(element)));
   std::iota(values.begin(), values.end(), static_cast<unsigned char>(1));
   arrays::write_array(folder / "x.npy", element, shape, values.data());
-  const arrays::Array array = arrays::open_array(folder / "x.npy");
+  const arrays::ArrayFile array = arrays::open_array(folder / "x.npy");
   CHECK(array.element == element);
   CHECK(array.shape == shape);
   CHECK(array.offset % 64 == 0);

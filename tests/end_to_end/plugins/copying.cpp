@@ -10,7 +10,7 @@ namespace {
 using namespace attnbench;
 using tasks::Json;
 
-Problem problem_of(const tasks::Cell& cell) {
+Problem problem_of(const tasks::ResolvedCell& cell) {
   Problem problem;
   problem.length = problem.key_length = cell.settings.integer("length");
   problem.head_dim = problem.value_dim = 16;
@@ -66,9 +66,10 @@ class Copying final : public tasks::Task {
   std::vector<std::string> figures() const override { return {"time"}; }
   std::string axis() const override { return "length"; }
 
-  tasks::Forecast forecast(const Registry& registry, const tasks::Cell& cell) const override {
+  tasks::TaskForecast forecast(const Registry& registry,
+                               const tasks::ResolvedCell& cell) const override {
     const Entry& entry = registry.entry(cell.mechanism);
-    tasks::Forecast forecast;
+    tasks::TaskForecast forecast;
     forecast.problem = problem_of(cell);
     forecast.options = entry.derive(Options::resolve(entry.options, cell.said), forecast.problem);
     try {
@@ -84,8 +85,8 @@ class Copying final : public tasks::Task {
   }
 
   std::unique_ptr<tasks::Work> make(const Registry& registry,
-                                    const tasks::Cell& cell) const override {
-    const tasks::Forecast planned = forecast(registry, cell);
+                                    const tasks::ResolvedCell& cell) const override {
+    const tasks::TaskForecast planned = forecast(registry, cell);
     if (!planned.support) throw UnsupportedError(planned.support.reason);
     const Entry& entry = registry.entry(cell.mechanism);
     return std::make_unique<CopyingWork>(entry, entry.implementation(planned.implementation),

@@ -28,13 +28,15 @@ class Odd final : public tasks::Task {
   }
   std::vector<std::string> figures() const override { return {"time"}; }
   std::string axis() const override { return "sections"; }
-  tasks::Forecast forecast(const Registry& registry, const tasks::Cell& cell) const override {
-    tasks::Forecast forecast;
+  tasks::TaskForecast forecast(const Registry& registry,
+                               const tasks::ResolvedCell& cell) const override {
+    tasks::TaskForecast forecast;
     const Entry& entry = registry.entry(cell.mechanism);
     forecast.options = Options::resolve(entry.options, cell.said);
     return forecast;
   }
-  std::unique_ptr<tasks::Work> make(const Registry&, const tasks::Cell& cell) const override {
+  std::unique_ptr<tasks::Work> make(const Registry&,
+                                    const tasks::ResolvedCell& cell) const override {
     return std::make_unique<OddWork>(cell.settings.text("sections"));
   }
 };

@@ -82,7 +82,7 @@ const Json machine = {{"fma_float32_flops_per_second", 300e9},
                       {"capacity_l3_bytes", 30e6},
                       {"calibration_seconds", 0.01}};
 
-bool cannot_be(const Work& work, double seconds, double calibration = 0.01,
+bool cannot_be(const BodyWork& work, double seconds, double calibration = 0.01,
                const Json& of = machine) {
   return impossible(work, of, {seconds, calibration}).has_value();
 }
@@ -91,7 +91,7 @@ bool cannot_be(const Work& work, double seconds, double calibration = 0.01,
 
 TEST_CASE("a time that is less than a tenth below its floor can be, one below that not",
           "[roofline]") {
-  const Work work{.flops = 300e6};  // a millisecond
+  const BodyWork work{.flops = 300e6};  // a millisecond
   CHECK_FALSE(cannot_be(work, 0.92e-3));
   CHECK(cannot_be(work, 0.90e-3));
   const auto reason = impossible(work, machine, {0.2e-6, 0.01});
@@ -102,7 +102,7 @@ TEST_CASE("a time that is less than a tenth below its floor can be, one below th
 }
 
 TEST_CASE("a moment that was faster than that of the ceilings excuses any time", "[roofline]") {
-  const Work work{.flops = 300e6};
+  const BodyWork work{.flops = 300e6};
   CHECK(cannot_be(work, 1e-6, 0.0095));
   CHECK_FALSE(cannot_be(work, 1e-6, 0.008));
   CHECK(cannot_be(work, 1e-6, 0.02));  // a slower moment excuses nothing

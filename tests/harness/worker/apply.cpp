@@ -60,7 +60,8 @@ TEST_CASE("apply agrees with every definition at T = 1", "[apply]") { hold_to_de
 TEST_CASE("apply agrees with every definition at T = 3", "[apply]") { hold_to_definition(3); }
 TEST_CASE("apply agrees with every definition at T = 257", "[apply]") { hold_to_definition(257); }
 
-TEST_CASE("apply finds unsaid sizes in the arrays, and takes parameters back", "[apply]") {
+TEST_CASE("apply finds default_per_head sizes in the arrays, and takes parameters back",
+          "[apply]") {
   int found = 0;
   for_each_case(3, [&](const ApplyCase& one) {
     if (!visible(one)) return;

@@ -114,7 +114,7 @@ Json ApplyCall::run() {
 }
 
 at::Tensor ApplyCall::read(const std::string& name) const {
-  const arrays::Array array = arrays::open_array(folder / "out" / (name + ".npy"));
+  const arrays::ArrayFile array = arrays::open_array(folder / "out" / (name + ".npy"));
   const at::Tensor tensor = at::empty(array.shape, at::kDouble);
   REQUIRE(array.element == arrays::Element::float64);
   arrays::read_array(array, tensor.data_ptr());

@@ -21,8 +21,8 @@
 using namespace attnbench;
 using process::Channel;
 using result::Status;
-using worker::Json;
 using worker::ChildSetup;
+using worker::Json;
 using worker::Outcome;
 
 namespace {

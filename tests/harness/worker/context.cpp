@@ -12,8 +12,8 @@ using namespace attnbench;
 
 namespace {
 
-worker::RunSettings quick() {
-  worker::RunSettings settings;
+worker::WorkSettings quick() {
+  worker::WorkSettings settings;
   settings.round = 3;
   settings.seed = 17;
   settings.checkpoint = "somewhere";
@@ -89,7 +89,7 @@ TEST_CASE("other numbers come before each call, and before what comes before it"
 
 TEST_CASE("samples too few for an interval are filed without one", "[context]") {
   const Registry registry;
-  worker::RunSettings settings = quick();
+  worker::WorkSettings settings = quick();
   settings.rule.max_samples = 3;
   worker::ChildContext context(settings, registry, {});
   context.measure("step", {[] {}});

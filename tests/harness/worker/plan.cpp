@@ -40,7 +40,7 @@ TEST_CASE("a cell gets its task's defaults", "[cell]") {
   planned.task = "kernel";
   planned.mechanism = "softmax";
   planned.settings = {{"length", std::int64_t{64}}};
-  const tasks::Cell cell = worker::task_cell(planned, tasks::builtin_tasks());
+  const tasks::ResolvedCell cell = worker::task_cell(planned, tasks::builtin_tasks());
   CHECK(cell.id == "abc");
   CHECK(cell.implementation == "auto");
   CHECK(cell.device == "cpu");

@@ -74,7 +74,7 @@ TEST_CASE("the verdict of language models ranks the fewest bits first", "[verdic
   REQUIRE(verdict.answers.size() == 1);
   REQUIRE(verdict.answers[0].accuracies.size() == 2);
   CHECK(verdict.answers[0].accuracies[0].label == "softmax");
-  CHECK(verdict.answers[0].most_accurate == std::vector<std::string>{"softmax"});
+  CHECK(verdict.answers[0].max_accurate == std::vector<std::string>{"softmax"});
   CHECK_THAT(reports::verdict::text_of(verdict, 100),
              Contains("bits per byte (state): softmax 2.300") &&
                  Contains("fewest bits per byte: softmax") &&

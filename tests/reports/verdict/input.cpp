@@ -49,9 +49,9 @@ TEST_CASE("crossovers of three rounds cover the true one, and say where it is", 
   std::map<std::string, std::pair<double, double>> before;
   for (int run = 0; run < 40; ++run) {
     const verdict::Verdict verdict = verdict::verdict_of(noisy_run(random, crossing));
-    for (const verdict::Crossover& one : verdict.answers.at(0).crossings) {
+    for (const verdict::CrossingStatement& one : verdict.answers.at(0).crossings) {
       ++asked;
-      if (one.crossing != verdict::Crossing::found) continue;
+      if (one.crossing != verdict::CrossingKind::found) continue;
       ++said;
       const double low = one.low.value_or(one.shortest);
       covered += low <= crossing && crossing <= one.high;
@@ -69,16 +69,17 @@ TEST_CASE("crossovers of three rounds cover the true one, and say where it is", 
 
 TEST_CASE("a stored result has a verdict with machine, conditions and exact attention",
           "[verdict]") {
-  const verdict::Input input = verdict::input_of(test::fixture_result("fixtures/quickstart"));
+  const verdict::VerdictInput input =
+      verdict::input_of(test::fixture_result("fixtures/quickstart"));
   CHECK(input.machine == "a CPU, 2 threads");
   REQUIRE(input.questions.size() == 2);
-  const verdict::Question& forward = input.questions[0];
+  const verdict::PanelQuestion& forward = input.questions[0];
   CHECK(forward.axis == "length");
   CHECK(forward.what == "forward");
   for (const char* part : {"float32", "scope mix", "D=64", "cpu"}) {
     CHECK(forward.conditions.find(part) != std::string::npos);
   }
-  for (const verdict::Cell& cell : forward.cells) {
+  for (const verdict::Candidate& cell : forward.cells) {
     CHECK(cell.exact == (cell.label == "softmax" || cell.label == "flash"));
     CHECK(cell.time.has_value());
     CHECK(cell.workspace_bytes.has_value());
@@ -141,7 +142,7 @@ TEST_CASE("a decoding's length is said to be that of its context", "[verdict]") 
     cell.length(1).set("steps", 8192).took(1, "step");
     cells.push_back(cell);
   }
-  const verdict::Input input = verdict::input_of(test::result_of(cells));
+  const verdict::VerdictInput input = verdict::input_of(test::result_of(cells));
   CHECK(input.questions.at(0).place == "a context of length");
   CHECK(input.questions.at(0).conditions.find("8192 tokens decoded") != std::string::npos);
 }

@@ -14,8 +14,8 @@ Time ms(double median, double share = 0.02) {
   return {median / 1e3, median * (1 - share) / 1e3, median * (1 + share) / 1e3};
 }
 
-Cell timed(const std::string& label, double length, Time time, bool exact = false) {
-  Cell cell;
+Candidate timed(const std::string& label, double length, Time time, bool exact = false) {
+  Candidate cell;
   cell.label = label;
   cell.implementation = (exact ? "softmax/" : label + "/") + std::string("fused");
   cell.exact = exact;
@@ -24,8 +24,8 @@ Cell timed(const std::string& label, double length, Time time, bool exact = fals
   return cell;
 }
 
-Question question(std::vector<Cell> cells) {
-  Question one;
+PanelQuestion question(std::vector<Candidate> cells) {
+  PanelQuestion one;
   one.task = "forward";
   one.what = "forward";
   one.axis = "length";
@@ -35,7 +35,7 @@ Question question(std::vector<Cell> cells) {
 }
 
 /// Exact attention takes 1, 4, 16 ms at 256, 512, 1024 tokens; a linear mechanism 2, 4, 8 ms.
-Question quadratic_and_linear() {
+PanelQuestion quadratic_and_linear() {
   return question({timed("flash", 256, ms(1), true), timed("flash", 512, ms(4), true),
                    timed("flash", 1024, ms(16), true), timed("linear", 256, ms(2)),
                    timed("linear", 512, ms(4)), timed("linear", 1024, ms(8))});
@@ -49,7 +49,7 @@ bool says(const std::string& text, const std::string& part) {
 
 TEST_CASE("a verdict names what is fastest, and where the intervals of the times part",
           "[verdict]") {
-  Question one = quadratic_and_linear();
+  PanelQuestion one = quadratic_and_linear();
   const Verdict verdict = judge({"a CPU, 2 threads", {one}});
   REQUIRE(verdict.answers.size() == 1);
   const auto& fastest = verdict.answers[0].fastest;
@@ -59,8 +59,8 @@ TEST_CASE("a verdict names what is fastest, and where the intervals of the times
   CHECK(fastest[2].labels == std::vector<std::string>{"linear"});
   CHECK(fastest[2].time.median == Approx(0.008));
   REQUIRE(verdict.answers[0].crossings.size() == 1);
-  const Crossover& crossover = verdict.answers[0].crossings[0];
-  CHECK(crossover.crossing == Crossing::found);
+  const CrossingStatement& crossover = verdict.answers[0].crossings[0];
+  CHECK(crossover.crossing == CrossingKind::found);
   CHECK(crossover.length == Approx(512));
   REQUIRE(crossover.low);
   // The ratio falls as 1/length; bounds of 2 % each way reach 1 at 0.98/1.02 of the length.
@@ -85,21 +85,21 @@ TEST_CASE("crossovers of lines that do not simply cross", "[verdict]") {
   const auto crossing = [&](double a, double b, double c) {
     return cross(lengths, {ms(a), ms(b), ms(c)}, exact);
   };
-  CHECK(crossing(0.5, 2, 8).crossing == Crossing::below);
-  CHECK(crossing(2, 8, 32).crossing == Crossing::none);
-  CHECK(crossing(0.5, 8, 32).crossing == Crossing::reverse);
-  CHECK(crossing(0.5, 8, 8).crossing == Crossing::several);
-  CHECK(crossing(2, 8, 16.1).crossing == Crossing::undecided);
-  CHECK(crossing(0.5, 4, 8).crossing == Crossing::found);  // unclear between, not slower
-  const Crossover open = crossing(1, 4, 8);
-  CHECK(open.crossing == Crossing::found);
+  CHECK(crossing(0.5, 2, 8).crossing == CrossingKind::below);
+  CHECK(crossing(2, 8, 32).crossing == CrossingKind::none);
+  CHECK(crossing(0.5, 8, 32).crossing == CrossingKind::reverse);
+  CHECK(crossing(0.5, 8, 8).crossing == CrossingKind::several);
+  CHECK(crossing(2, 8, 16.1).crossing == CrossingKind::undecided);
+  CHECK(crossing(0.5, 4, 8).crossing == CrossingKind::found);  // unclear between, not slower
+  const CrossingStatement open = crossing(1, 4, 8);
+  CHECK(open.crossing == CrossingKind::found);
   CHECK_FALSE(open.low);
   CHECK(says(text_of(open), "at most"));
 }
 
 TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]") {
-  Question one = quadratic_and_linear();
-  for (Cell& cell : one.cells) {
+  PanelQuestion one = quadratic_and_linear();
+  for (Candidate& cell : one.cells) {
     if (cell.x == 1024.0 && cell.exact) cell.status = Status::disturbed;
     if (cell.x == 256.0 && !cell.exact) cell.status = Status::wrong;
   }
@@ -114,11 +114,11 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
   CHECK(says(text, "1 wrong: linear (forward)"));
   CHECK(says(text, "1 disturbed: flash (forward)"));
 
-  for (Cell& cell : one.cells) cell.status = Status::disturbed;
+  for (Candidate& cell : one.cells) cell.status = Status::disturbed;
   CHECK(lines_of(judge({"", {one}}).answers[0]).empty());
 
-  Question alone = quadratic_and_linear();
-  for (Cell& cell : alone.cells) cell.over_rounds = false;
+  PanelQuestion alone = quadratic_and_linear();
+  for (Candidate& cell : alone.cells) cell.over_rounds = false;
   const Verdict single = judge({"", {alone}});
   CHECK(single.answers[0].fastest.empty());
   CHECK(single.sentence.empty());
@@ -128,16 +128,16 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
 namespace {
 
 /// The same with a naive form of exact attention, which is five times as slow as flash.
-Question with_naive() {
-  Question one = quadratic_and_linear();
+PanelQuestion with_naive() {
+  PanelQuestion one = quadratic_and_linear();
   for (const double length : {256.0, 512.0, 1024.0}) {
     one.cells.push_back(timed("naive", length, ms(5 * length * length / 256 / 256), true));
   }
   return one;
 }
 
-Cell& cell_of(Question& question, const std::string& label, double length) {
-  for (Cell& cell : question.cells) {
+Candidate& cell_of(PanelQuestion& question, const std::string& label, double length) {
+  for (Candidate& cell : question.cells) {
     if (cell.label == label && cell.x == length) return cell;
   }
   throw std::out_of_range(label);
@@ -148,17 +148,18 @@ Cell& cell_of(Question& question, const std::string& label, double length) {
 TEST_CASE("nothing is held against the next best where a competitor is missing", "[verdict]") {
   const Status status =
       GENERATE(Status::disturbed, Status::timeout, Status::skipped, Status::crashed, Status::error);
-  Question one = with_naive();
+  PanelQuestion one = with_naive();
   cell_of(one, "flash", 512).status = status;
   const Verdict verdict = judge({"", {one}});
   const Answer& answer = verdict.answers[0];
   REQUIRE(answer.fastest.size() == 3);
   CHECK(answer.fastest[1].labels.empty());
-  CHECK(answer.fastest[1].missing.below == std::vector<attnbench::reports::Missing>{{"flash", status, false}});
+  CHECK(answer.fastest[1].missing.below ==
+        std::vector<attnbench::reports::Missing>{{"flash", status, false}});
   // Flash at 256 takes 1 ms, linear at 512 takes 4: what is missing may be the faster one.
   REQUIRE(answer.crossings.size() == 1);
-  const Crossover& crossover = answer.crossings[0];
-  CHECK(crossover.crossing == Crossing::found);
+  const CrossingStatement& crossover = answer.crossings[0];
+  CHECK(crossover.crossing == CrossingKind::found);
   CHECK(crossover.against == "softmax/fused");
   CHECK(crossover.low == 256);
   CHECK(crossover.high == 1024);
@@ -170,18 +171,18 @@ TEST_CASE("nothing is held against the next best where a competitor is missing",
 }
 
 TEST_CASE("what is missing at the longest length leaves the verdict before it", "[verdict]") {
-  Question one = with_naive();
+  PanelQuestion one = with_naive();
   cell_of(one, "flash", 1024).status = Status::disturbed;
   cell_of(one, "linear", 1024).time = ms(17);
   const Verdict verdict = judge({"", {one}});
   CHECK(verdict.answers[0].fastest[2].labels.empty());
-  CHECK(verdict.answers[0].crossings.at(0).crossing == Crossing::undecided);
+  CHECK(verdict.answers[0].crossings.at(0).crossing == CrossingKind::undecided);
   CHECK(says(verdict.sentence, "at length 512"));
   CHECK(says(text_of(verdict.answers[0].crossings[0]), "cannot tell at 1024: flash was disturbed"));
 }
 
 TEST_CASE("a bound that follows all the same is used and said", "[verdict]") {
-  Question one = with_naive();
+  PanelQuestion one = with_naive();
   // 4 ms at 512 are more than the linear mechanism's 2 at 1024 would be.
   cell_of(one, "linear", 1024).time = ms(2);
   cell_of(one, "flash", 1024).status = Status::disturbed;
@@ -191,7 +192,7 @@ TEST_CASE("a bound that follows all the same is used and said", "[verdict]") {
              "linear at 1024 (flash was disturbed, but slower at less)"));
   // What ran out of memory is slower than anything, and what is unsupported enters nothing.
   for (const Status status : {Status::out_of_memory, Status::unsupported}) {
-    Question other = with_naive();
+    PanelQuestion other = with_naive();
     cell_of(other, "flash", 1024).status = status;
     cell_of(other, "flash", 512).status = status;
     CHECK(judge({"", {other}}).answers[0].fastest[2].labels == std::vector<std::string>{"linear"});
@@ -200,7 +201,7 @@ TEST_CASE("a bound that follows all the same is used and said", "[verdict]") {
 }
 
 TEST_CASE("the sentence prefers a crossover with a slower length before it", "[verdict]") {
-  Question one = quadratic_and_linear();
+  PanelQuestion one = quadratic_and_linear();
   for (const double length : {256.0, 512.0, 1024.0}) {
     one.cells.insert(one.cells.begin(), timed("band", length, ms(length / 256)));
     one.cells.push_back(timed("latte", length, ms(0.5)));
@@ -212,8 +213,8 @@ TEST_CASE("the sentence prefers a crossover with a slower length before it", "[v
 }
 
 TEST_CASE("the smallest state and workspace are of the longest length", "[verdict]") {
-  Question one = quadratic_and_linear();
-  for (Cell& cell : one.cells) {
+  PanelQuestion one = quadratic_and_linear();
+  for (Candidate& cell : one.cells) {
     cell.workspace_bytes = cell.exact ? 4096 * *cell.x : 2048;
     cell.state_bytes = cell.exact ? *cell.x * 1024 : 65536;
     if (cell.x == 1024.0) cell.status = Status::disturbed;  // bytes are not disturbed
@@ -229,14 +230,14 @@ TEST_CASE("the smallest state and workspace are of the longest length", "[verdic
 }
 
 TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
-  Question one;
+  PanelQuestion one;
   one.task = "mqar";
   one.axis = "length";
   one.accuracies = {{"window", 64.0, 0.40, 0.40, 0.40, 1, 2048.0},
                     {"softmax", 64.0, 0.99, 0.99, 0.99, 1, 32768.0}};
   const Verdict single = judge({"", {one}});
   CHECK(single.answers[0].accuracies.front().label == "softmax");
-  CHECK(single.answers[0].most_accurate.empty());
+  CHECK(single.answers[0].max_accurate.empty());
   CHECK(says(text_of(single, 100), "takes two seeds"));
   CHECK(says(single.sentence, "softmax 0.990 (32.0 KiB); window 0.400 (2.00 KiB)"));
 
@@ -244,20 +245,20 @@ TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
     each.seeds = 3;
     each.low -= 0.01;
   }
-  CHECK(judge({"", {one}}).answers[0].most_accurate == std::vector<std::string>{"softmax"});
+  CHECK(judge({"", {one}}).answers[0].max_accurate == std::vector<std::string>{"softmax"});
   one.accuracies[0].high = 0.985;
-  CHECK(judge({"", {one}}).answers[0].most_accurate.size() == 2);
+  CHECK(judge({"", {one}}).answers[0].max_accurate.size() == 2);
   one.untrained = {{"latte", Status::timeout, false}};
   const Verdict lacking = judge({"", {one}});
-  CHECK(lacking.answers[0].most_accurate.empty());
+  CHECK(lacking.answers[0].max_accurate.empty());
   CHECK(says(text_of(lacking, 100), "cannot tell: latte was ended by the time limit"));
 }
 
 TEST_CASE("a label that holds a comma is in quotes wherever a sentence names it", "[verdict]") {
   const auto with = [](double length, Time time) { return timed("latte, scan", length, time); };
-  Question one = quadratic_and_linear();
+  PanelQuestion one = quadratic_and_linear();
   for (const double length : {256.0, 512.0, 1024.0}) one.cells.push_back(with(length, ms(2)));
-  for (Cell& cell : one.cells) cell.workspace_bytes = 1024;
+  for (Candidate& cell : one.cells) cell.workspace_bytes = 1024;
   one.cells.push_back(timed("softmax, naive", 512, ms(9), true));
   one.cells.back().status = Status::disturbed;
   const Verdict verdict = judge({"", {one}});
@@ -271,7 +272,7 @@ TEST_CASE("a label that holds a comma is in quotes wherever a sentence names it"
 }
 
 TEST_CASE("mechanisms of which the same is unknown share a line", "[verdict]") {
-  Question one = quadratic_and_linear();
+  PanelQuestion one = quadratic_and_linear();
   for (const double length : {256.0, 512.0, 1024.0}) {
     one.cells.push_back(timed("window", length, ms(3)));
     one.cells.push_back(timed("latte", length, ms(5)));

@@ -12,8 +12,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Plan plan_of(std::int64_t length = 128) {
-  Plan plan;
+CopyPlan plan_of(std::int64_t length = 128) {
+  CopyPlan plan;
   plan.length = length;
   plan.train = plan.validation = plan.test = 10;
   plan.seed = 5;
@@ -86,7 +86,7 @@ TEST_CASE("the next token is learned from the last symbol on, the symbols are as
 
 TEST_CASE("sizes that leave nothing to copy are refused, the smallest others are not", "[copy]") {
   CHECK_THROWS_WITH(CopyData(plan_of(3)), Contains("length 3"));
-  Plan plan = plan_of();
+  CopyPlan plan = plan_of();
   plan.vocabulary = 2;
   CHECK_THROWS_WITH(CopyData(plan), Contains("vocabulary 2"));
   for (const std::int64_t length : {4, 5, 6, 7, 8, 9, 33}) {

@@ -21,12 +21,12 @@ Settings small_search(const Settings& more = {}) {
 }
 
 /// Like run_cell, with enough pairs for a decision.
-Ran run_search(const tasks::Cell& cell, int round = 0, const Registry& known = registry()) {
+Ran run_search(const tasks::ResolvedCell& cell, int round = 0, const Registry& known = registry()) {
   worker::install_counting_allocator();
   const tasks::Task& task = tasks::find_task("crossover");
   Ran ran;
   ran.forecast = task.forecast(known, cell);
-  worker::RunSettings settings = test::quick_settings(round);
+  worker::WorkSettings settings = test::quick_settings(round);
   settings.rule.max_samples = 9;
   settings.rule.max_seconds = 0.02;
   worker::ChildContext context(settings, known, {});
@@ -152,7 +152,7 @@ TEST_CASE("invalid settings are refused before anything runs", "[crossover]") {
   CHECK_THROWS_WITH(forecast({{"against", s("sofmax")}}), Catch::Contains("did you mean softmax"));
   CHECK_THROWS_AS(forecast({{"against", s("softmax/tilde")}}), UsageError);
   CHECK_THROWS_AS(forecast({{"resolution", 2.0}}), UsageError);
-  const tasks::Forecast refused = forecast({{"kv_heads", n(1)}, {"heads", n(2)}});
+  const tasks::TaskForecast refused = forecast({{"kv_heads", n(1)}, {"heads", n(2)}});
   CHECK_FALSE(refused.support.yes);
   CHECK_THROWS_AS(
       task.make(registry(), make_cell("crossover", "latte", "auto",

@@ -22,13 +22,13 @@ Seconds line_through(double length) {
 /// Times as they are, undecided where they differ by less than `margin`.
 Compare exactly(const Seconds& exact, const Seconds& mechanism, double margin = 0,
                 std::vector<std::int64_t>* tried = nullptr) {
-  return [=](std::int64_t length) -> std::optional<Trial> {
+  return [=](std::int64_t length) -> std::optional<LengthTrial> {
     if (tried != nullptr) tried->push_back(length);
     const double n = static_cast<double>(length);
     const double ratio = mechanism(n) / exact(n);
     Faster faster = ratio < 1 ? Faster::mechanism : Faster::exact;
     if (std::abs(std::log(ratio)) <= margin) faster = Faster::undecided;
-    return Trial{length, faster, ratio};
+    return LengthTrial{length, faster, ratio};
   };
 }
 
@@ -56,8 +56,9 @@ TEST_CASE("a crossing inside is found to the resolution, wherever it lies", "[cr
         (neighbours || static_cast<double>(*found.high) <= 1.05 * static_cast<double>(*found.low)));
     // Nine coarse lengths, and log2(ln 2 / ln 1.05) halvings.
     CHECK(tried.size() <= 13);
-    CHECK(std::is_sorted(found.trials.begin(), found.trials.end(),
-                         [](const Trial& a, const Trial& b) { return a.length < b.length; }));
+    CHECK(std::is_sorted(
+        found.trials.begin(), found.trials.end(),
+        [](const LengthTrial& a, const LengthTrial& b) { return a.length < b.length; }));
   }
 }
 
@@ -128,14 +129,14 @@ TEST_CASE("undecided noise never moves the interval off the crossing", "[crossov
   std::normal_distribution<double> noise(0, 0.02);
   for (int repeat = 0; repeat < 50; ++repeat) {
     const Seconds line = line_through(1500);
-    const Compare noisy = [&](std::int64_t length) -> std::optional<Trial> {
+    const Compare noisy = [&](std::int64_t length) -> std::optional<LengthTrial> {
       const double n = static_cast<double>(length);
       const double log_ratio = std::log(line(n) / quadratic(n)) + noise(random);
       // A comparison that decides at four standard deviations.
       const Faster faster = std::abs(log_ratio) < 0.08 ? Faster::undecided
                             : log_ratio < 0            ? Faster::mechanism
                                                        : Faster::exact;
-      return Trial{length, faster, std::exp(log_ratio)};
+      return LengthTrial{length, faster, std::exp(log_ratio)};
     };
     const SearchResult found = search(usual, noisy);
     REQUIRE(found.verdict == "found");
@@ -154,7 +155,7 @@ TEST_CASE("a search without decisions is undecided", "[crossover]") {
 TEST_CASE("a search that ends early reports its bounds", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
   int left = 0;
-  const Compare limited = [&](std::int64_t length) -> std::optional<Trial> {
+  const Compare limited = [&](std::int64_t length) -> std::optional<LengthTrial> {
     return left-- > 0 ? compare(length) : std::nullopt;
   };
   left = 3;  // 64, 128, 256
@@ -172,7 +173,7 @@ TEST_CASE("a search that ends early reports its bounds", "[crossover]") {
 
 TEST_CASE("a length that cannot be tried does not end the search of shorter ones", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
-  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
+  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<LengthTrial> {
     return length > 4096 ? std::nullopt : compare(length);
   });
   CHECK(found.verdict == "found");
@@ -181,8 +182,8 @@ TEST_CASE("a length that cannot be tried does not end the search of shorter ones
 
 TEST_CASE("lengths that one side does not support are skipped", "[crossover]") {
   const Compare compare = exactly(quadratic, line_through(1000));
-  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<Trial> {
-    return length < 300 ? Trial{length, Faster::untried, 1} : compare(length);
+  const SearchResult found = search(usual, [&](std::int64_t length) -> std::optional<LengthTrial> {
+    return length < 300 ? LengthTrial{length, Faster::untried, 1} : compare(length);
   });
   CHECK(found.verdict == "found");
   CHECK(*found.low <= 1000);

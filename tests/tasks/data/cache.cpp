@@ -25,7 +25,7 @@ class OddSource final : public RowSource {
     description_.first_token = 1;
     description_.towers = 2;
   }
-  const Description& description() const override { return description_; }
+  const DataDescription& description() const override { return description_; }
   std::uint64_t rows() const override { return 2'500; }
   std::uint64_t cache_bytes() const override { return 100'000; }
   void make(std::uint64_t number, Row& row) override {
@@ -39,7 +39,7 @@ class OddSource final : public RowSource {
   }
 
  private:
-  Description description_;
+  DataDescription description_;
 };
 
 std::vector<std::int64_t> tokens_of(const Cache& cache, std::uint64_t row, int tower = 0) {

@@ -169,8 +169,8 @@ TEST_CASE("lines end with LF or CRLF, the last one with nothing if need be", "[l
 TEST_CASE("looking through a source can be cancelled", "[lra][input]") {
   const TemporaryFolder folder;
   write_tar_gz(folder / "data.tar.gz", {{"a.txt", std::string(100'000, 'x'), ""}});
-  Progress::Stage stage = Progress::Stage::making;
-  const ProgressCall cancel = [&](const Progress& progress) {
+  PreparationProgress::Stage stage = PreparationProgress::Stage::making;
+  const ProgressCall cancel = [&](const PreparationProgress& progress) {
     stage = progress.stage;
     return false;
   };
@@ -178,8 +178,8 @@ TEST_CASE("looking through a source can be cancelled", "[lra][input]") {
     Input input(folder / "data.tar.gz", cancel);
     while (input.next()) input.read_all();
   };
-  CHECK_THROWS_AS(walk(), Cancelled);
-  CHECK(stage == Progress::Stage::reading);
+  CHECK_THROWS_AS(walk(), PreparationCancelled);
+  CHECK(stage == PreparationProgress::Stage::reading);
 }
 
 TEST_CASE("a file larger than what is expected is not taken into memory", "[lra][input]") {

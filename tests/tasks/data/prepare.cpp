@@ -37,9 +37,9 @@ ListOpsRules listops_rules(std::uint32_t rows, std::uint64_t seed = 0) {
 void interrupt(const fs::path& file, const ListOpsRules& rules, std::uint64_t stop_at) {
   ListOpsGenerator generator(rules);
   PrepareOptions options;
-  options.progress = [&](const Progress& progress) { return progress.done < stop_at; };
+  options.progress = [&](const PreparationProgress& progress) { return progress.done < stop_at; };
   // The last call comes when all rows are made, if none before.
-  CHECK_THROWS_AS(prepare(generator, file, options), Cancelled);
+  CHECK_THROWS_AS(prepare(generator, file, options), PreparationCancelled);
 }
 
 /// Makes rows of a generator in one go up to a row that fails.
@@ -47,7 +47,7 @@ class FailingSource final : public RowSource {
  public:
   explicit FailingSource(std::uint64_t fails_at, bool any_order)
       : generator_(listops_rules(5'000)), fails_at_(fails_at), any_order_(any_order) {}
-  const Description& description() const override { return generator_.description(); }
+  const DataDescription& description() const override { return generator_.description(); }
   std::uint64_t rows() const override { return generator_.rows(); }
   std::uint64_t cache_bytes() const override { return generator_.cache_bytes(); }
   bool any_order() const override { return any_order_; }
@@ -88,7 +88,7 @@ TEST_CASE("an interrupted preparation resumes and gives the file of an unbroken 
   std::uint64_t first_done = ~std::uint64_t{0};
   PrepareOptions options;
   options.threads = 2;
-  options.progress = [&](const Progress& progress) {
+  options.progress = [&](const PreparationProgress& progress) {
     first_done = std::min(first_done, progress.done);
     return true;
   };
@@ -138,7 +138,7 @@ TEST_CASE("a killed process leaves what the next one goes on from", "[lra][prepa
   if (child == 0) {
     PrepareOptions options;
     options.threads = 2;
-    options.progress = [&](const Progress& progress) {
+    options.progress = [&](const PreparationProgress& progress) {
       // Rows are made ahead of the block that is written: wait for one block of 32 x 32 bytes a
       // row.
       const bool kept = fs::exists(part) && fs::file_size(part) > 1'000 * 32 * 32;
@@ -164,7 +164,7 @@ TEST_CASE("a killed process leaves what the next one goes on from", "[lra][prepa
 
 TEST_CASE("progress tells rows, rate and time left, and what was there before does not count",
           "[lra][prepare]") {
-  Progress progress;
+  PreparationProgress progress;
   progress.done = 600;
   progress.resumed = 400;
   progress.total = 1'000;
@@ -178,7 +178,7 @@ TEST_CASE("progress tells rows, rate and time left, and what was there before do
   ListOpsGenerator generator(listops_rules(1'000));
   std::vector<std::uint64_t> done;
   PrepareOptions options;
-  options.progress = [&](const Progress& now) {
+  options.progress = [&](const PreparationProgress& now) {
     CHECK(now.total == 1'600);
     done.push_back(now.done);
     return true;

@@ -55,21 +55,21 @@ TEST_CASE("rotary positions continue from the context, and need a query and a ke
       "turning", [](const Mix& mix, Mechanism& mechanism, const Inputs& inputs, State* state) {
         Inputs still = inputs;
         const std::int64_t first = state != nullptr ? state->position : 0;
-        still.tensors["key"] = rotated(inputs["key"], first, 10000, Turn::back);
+        still.tensors["key"] = rotated(inputs["key"], first, 10000, Rotation::inverse);
         return mix(mechanism, still, state);
       });
   CHECK(decoded(turning, "turning", rotary).check["verdict"] == "wrong");
   for (const auto& [mechanism, why] :
        {std::pair{"latte", "rotary positions need"}, std::pair{"rg_lru", "rotary"}}) {
     const auto cell = make_cell("decode", mechanism, "auto", small_decode(rotary));
-    const tasks::Forecast forecast = tasks::find_task("decode").forecast(registry(), cell);
+    const tasks::TaskForecast forecast = tasks::find_task("decode").forecast(registry(), cell);
     CHECK_FALSE(forecast.support.yes);
     CHECK_THAT(forecast.support.reason, Catch::Contains(why));
   }
   for (const char* added : {"learned", "sinusoidal"}) {
     const auto cell =
         make_cell("decode", "softmax", "auto", small_decode({{"positions", s(added)}}));
-    const tasks::Forecast forecast = tasks::find_task("decode").forecast(registry(), cell);
+    const tasks::TaskForecast forecast = tasks::find_task("decode").forecast(registry(), cell);
     CHECK_FALSE(forecast.support.yes);
     CHECK_THAT(forecast.support.reason, Catch::Contains("say scope model"));
   }
@@ -103,7 +103,7 @@ TEST_CASE("softmax's state grows with the context, latte's does not", "[decode]"
 
 TEST_CASE("a step's forecast is that of one token", "[decode]") {
   const auto cell = make_cell("decode", "softmax", "composite", small_decode());
-  const tasks::Forecast forecast = tasks::find_task("decode").forecast(registry(), cell);
+  const tasks::TaskForecast forecast = tasks::find_task("decode").forecast(registry(), cell);
   // Two products of 16 numbers with 51 keys, for each of two heads.
   CHECK(forecast.cost.model_flops == Approx(2 * 2 * 2 * 16 * 51));
   CHECK(forecast.cost.state_bytes == Approx(2 * 2 * 16 * 4 * 50));
@@ -120,7 +120,7 @@ TEST_CASE("memory and cost of a generation count the state as it grows, or as it
   };
   // What a token's inputs and output take: no more than four roles of 16 numbers for two heads.
   const double of_token = 4 * 2 * 16 * 4;
-  const tasks::Forecast fixed = made("latte", 1000);
+  const tasks::TaskForecast fixed = made("latte", 1000);
   CHECK(fixed.calls == 1000);
   const double latents = fixed.cost.state_bytes;
   CHECK(latents > of_token);
@@ -129,7 +129,7 @@ TEST_CASE("memory and cost of a generation count the state as it grows, or as it
   CHECK(fixed.calls_cost.minimal_bytes == Approx(1000 * fixed.cost.minimal_bytes));
   CHECK(fixed.calls_cost.model_flops == Approx(1000 * fixed.cost.model_flops));
 
-  const tasks::Forecast growing = made("softmax", 1000);
+  const tasks::TaskForecast growing = made("softmax", 1000);
   const double key_and_value = 2 * 2 * 16 * 4;
   CHECK(growing.cost.state_bytes == Approx(key_and_value));  // of one token
   CHECK(growing.peak_bytes > 2 * 1001 * key_and_value);
@@ -271,7 +271,7 @@ TEST_CASE("a mechanism without a state is unsupported, with its reason", "[decod
   with_stateless.add(entry, with_stateless.reference("softmax"));
   const auto cell = make_cell("decode", "stateless", "auto", small_decode());
   const tasks::Task& task = tasks::find_task("decode");
-  const tasks::Forecast forecast = task.forecast(with_stateless, cell);
+  const tasks::TaskForecast forecast = task.forecast(with_stateless, cell);
   CHECK_FALSE(forecast.support.yes);
   CHECK(forecast.support.reason.find("stateless has no decoding state") != std::string::npos);
   CHECK_THROWS_AS(task.make(with_stateless, cell), UnsupportedError);

@@ -23,7 +23,7 @@ Ran decoded_model(const Registry& with, const char* mechanism, const Settings& m
   return run_cell(with, "decode", make_cell("decode", mechanism, "auto", small_model_decode(more)));
 }
 
-tasks::Forecast model_forecast(const char* mechanism, const Settings& more = {}) {
+tasks::TaskForecast model_forecast(const char* mechanism, const Settings& more = {}) {
   return tasks::find_task("decode").forecast(
       registry(), make_cell("decode", mechanism, "auto", small_model_decode(more)));
 }
@@ -94,8 +94,8 @@ TEST_CASE("the forecast of a model's step counts its products and weights", "[de
   const double layer = 4 * 32 * 32 + 2 * 32 * 128;
   CHECK(model_forecast("softmax").cost.model_flops ==
         Approx(3 * mix + 2 * 2 * (3 * layer + 32 * 101)));
-  const tasks::Forecast one = model_forecast("softmax", {{"layers", n(1)}});
-  const tasks::Forecast three = model_forecast("softmax");
+  const tasks::TaskForecast one = model_forecast("softmax", {{"layers", n(1)}});
+  const tasks::TaskForecast three = model_forecast("softmax");
   CHECK(three.cost.state_bytes == 3 * one.cost.state_bytes);
   CHECK(three.cost.minimal_bytes > 4.0 * 3 * layer + three.cost.state_bytes);
   CHECK(three.peak_bytes > three.cost.minimal_bytes);

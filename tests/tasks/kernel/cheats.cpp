@@ -229,7 +229,7 @@ TEST_CASE("where copies do not fit, the check of timed calls is reported as skip
   worker::install_counting_allocator();
   const auto cell = make_cell("kernel", "softmax", "composite",
                               {{"length", n(96)}, {"heads", n(2)}, {"head_dim", n(16)}});
-  const tasks::Forecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
+  const tasks::TaskForecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
   tasks::call::TimedCall timed_call(registry(), cell, forecast,
                                     tasks::call::settings_from(cell.settings));
   timed_call.prepare(1);

@@ -94,7 +94,7 @@ TEST_CASE("an unsupported cell is refused by the forecast", "[kernel]") {
   const auto cell =
       make_cell("kernel", "softmax", "composite", small_call({{"dtype", s("float16")}}));
   const tasks::Task& task = tasks::find_task("kernel");
-  const tasks::Forecast forecast = task.forecast(registry(), cell);
+  const tasks::TaskForecast forecast = task.forecast(registry(), cell);
   CHECK_FALSE(forecast.support.yes);
   CHECK(forecast.support.reason.find("float16") != std::string::npos);
   CHECK_THROWS_AS(task.make(registry(), cell), UnsupportedError);

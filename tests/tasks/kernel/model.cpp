@@ -108,7 +108,7 @@ TEST_CASE("positions are those of the scope: a model has all, layers rotary ones
 
 TEST_CASE("a model is refused cross attention in the forecast", "[kernel][model]") {
   const auto cell = make_cell("kernel", "softmax", "auto", small_block({{"pattern", s("cross")}}));
-  const tasks::Forecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
+  const tasks::TaskForecast forecast = tasks::find_task("kernel").forecast(registry(), cell);
   CHECK_FALSE(forecast.support.yes);
   CHECK_THAT(forecast.support.reason, Catch::Contains("cross"));
 }

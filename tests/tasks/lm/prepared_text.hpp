@@ -30,7 +30,7 @@ class PreparedText {
 
   void add(const std::string& text, double share, const char* name) {
     write_file(raw_ / name, text);
-    tasks::data::lm::TextRules rules;
+    tasks::data::lm::TextFileRules rules;
     rules.validation_share = rules.test_share = share;
     const auto source = tasks::data::lm::read_text(raw_ / name, rules);
     file_ = folder_ / tasks::data::cache_name(source->description());

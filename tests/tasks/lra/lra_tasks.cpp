@@ -154,7 +154,8 @@ TEST_CASE("what mixes neighbours is refused where black pixels are masked betwee
   const Settings masked = with(plain, {{"image_mask", s("zero_is_pad")}});
   const auto support = [&](const char* mechanism, const Settings& settings,
                            const Settings& options) {
-    const tasks::Cell cell = make_cell("lra.pathfinder", mechanism, "auto", settings, options);
+    const tasks::ResolvedCell cell =
+        make_cell("lra.pathfinder", mechanism, "auto", settings, options);
     return training_task("lra.pathfinder").forecast(registry(), cell).support;
   };
   for (const char* mechanism : {"latte", "window", "macchiato"}) {
@@ -192,7 +193,7 @@ TEST_CASE("a cls token may stand before black pixels", "[lra]") {
   const auto data = data_of("lra.pathfinder", settings);
   const at::Tensor real = data->batch(Split::train, 0, {0, 1, 2, 3, 4, 5}).real;
   CHECK_FALSE(real.select(1, 0).any().item<bool>());  // images of Pathfinder begin in black
-  const tasks::Cell cell = make_cell("lra.pathfinder", "linear", "auto", settings);
+  const tasks::ResolvedCell cell = make_cell("lra.pathfinder", "linear", "auto", settings);
   const Ran ran = run_cell(registry(), "lra.pathfinder", cell);
   CHECK(ran.check["verdict"] == "ok");
   CHECK(ran.sections["training"]["confusion"].size() == 2);

@@ -23,7 +23,7 @@ Settings small_exercise(const std::string& exercise, const Settings& more = {}) 
               more);
 }
 
-tasks::Forecast forecast_of_exercise(const std::string& mechanism, const Settings& settings) {
+tasks::TaskForecast forecast_of_exercise(const std::string& mechanism, const Settings& settings) {
   return tasks::find_task("mad").forecast(registry(),
                                           make_cell("mad", mechanism, "auto", settings));
 }

@@ -19,8 +19,8 @@ Settings narrow(Settings more = {}) {
   return small_recall(more);
 }
 
-tasks::Forecast forecast_of(const Registry& registry, const std::string& implementation,
-                            const Settings& settings) {
+tasks::TaskForecast forecast_of(const Registry& registry, const std::string& implementation,
+                                const Settings& settings) {
   return tasks::find_task("mqar").forecast(registry,
                                            make_cell("mqar", "softmax", implementation, settings));
 }
@@ -39,7 +39,7 @@ Implementation another(const char* name) {
 TEST_CASE("a mix is checked in the dtype that it is given, trained or not under autocast",
           "[autocast]") {
   for (const char* autocast : {"off", "bfloat16"}) {
-    const tasks::Cell cell =
+    const tasks::ResolvedCell cell =
         make_cell("mqar", "latte", "auto", narrow({{"autocast", std::string(autocast)}}));
     const Ran ran = run_cell(registry(), "mqar", cell);
     CHECK(ran.forecast.problem.dtype == Dtype::float32);  // of the weights
@@ -61,7 +61,7 @@ TEST_CASE("an implementation without bfloat16 is refused with the reason", "[aut
   const Settings off = narrow({{"autocast", std::string("off")}});
   CHECK(forecast_of(registry, "wide_only", off).support.yes);
   CHECK(forecast_of(registry, "auto", off).implementation == "wide_only");
-  const tasks::Forecast refused = forecast_of(registry, "wide_only", narrow());
+  const tasks::TaskForecast refused = forecast_of(registry, "wide_only", narrow());
   CHECK_FALSE(refused.support.yes);
   CHECK_THAT(refused.support.reason, Contains("autocast gives the mix bfloat16: ") &&
                                          Contains("there is no kernel for bfloat16"));
@@ -70,7 +70,7 @@ TEST_CASE("an implementation without bfloat16 is refused with the reason", "[aut
       UnsupportedError);
   // auto chooses a form that supports bfloat16; other refusals do not mention autocast.
   CHECK(forecast_of(registry, "auto", narrow()).implementation != "wide_only");
-  const tasks::Forecast linformer =
+  const tasks::TaskForecast linformer =
       tasks::find_task("mqar").forecast(registry, make_cell("mqar", "linformer", "auto", narrow()));
   CHECK_FALSE(linformer.support.yes);
   CHECK_THAT(linformer.support.reason, !Contains("autocast"));
@@ -119,14 +119,15 @@ TEST_CASE("the predicted memory of a training is near the measured one, and less
     std::map<std::string, double> predicted;
     std::map<std::string, double> measured;
     for (const std::string autocast : {"off", "bfloat16"}) {
-      const tasks::Cell cell = make_cell("mqar", name, "auto",
-                                         narrow({{"autocast", autocast},
-                                                 {"width", int64_t{64}},
-                                                 {"batch", int64_t{32}},
-                                                 {"train_mix", std::string("128x16:64")},
-                                                 {"validation_mix", std::string("128x16:32")},
-                                                 {"test_mix", std::string("128x16:32")},
-                                                 {"vocabulary", int64_t{1024}}}));
+      const tasks::ResolvedCell cell =
+          make_cell("mqar", name, "auto",
+                    narrow({{"autocast", autocast},
+                            {"width", int64_t{64}},
+                            {"batch", int64_t{32}},
+                            {"train_mix", std::string("128x16:64")},
+                            {"validation_mix", std::string("128x16:32")},
+                            {"test_mix", std::string("128x16:32")},
+                            {"vocabulary", int64_t{1024}}}));
       tasks::MemoryMeter& meter = worker::cpu_memory();
       const auto before = meter.live_bytes();
       meter.reset_peak();

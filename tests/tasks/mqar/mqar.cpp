@@ -10,7 +10,7 @@ using std::int64_t;
 
 namespace {
 
-tasks::Forecast forecast_of_recall(const std::string& mechanism, const Settings& settings) {
+tasks::TaskForecast forecast_of_recall(const std::string& mechanism, const Settings& settings) {
   return tasks::find_task("mqar").forecast(
       registry(), make_cell("mqar", mechanism, "auto", settings, options_of(mechanism)));
 }
@@ -20,8 +20,9 @@ tasks::Forecast forecast_of_recall(const std::string& mechanism, const Settings&
 TEST_CASE("every causal mechanism is trained and scored, whatever its lengths", "[mqar]") {
   std::set<std::string> trained;
   for (const std::string& name : registry().mechanisms()) {
-    const tasks::Cell cell = make_cell("mqar", name, "auto", small_recall(), options_of(name));
-    const tasks::Forecast forecast = tasks::find_task("mqar").forecast(registry(), cell);
+    const tasks::ResolvedCell cell =
+        make_cell("mqar", name, "auto", small_recall(), options_of(name));
+    const tasks::TaskForecast forecast = tasks::find_task("mqar").forecast(registry(), cell);
     INFO(name << ": " << forecast.support.reason);
     CHECK(forecast.once);
     const auto& patterns = registry().entry(name).patterns;

@@ -7,14 +7,14 @@
 
 using namespace attnbench;
 using namespace attnbench::tasks;
-using mqar::LookBack;
+using mqar::LookBackShares;
 using std::int64_t;
 using test::Json;
 
 namespace {
 
-mqar::Plan plan_of(const std::string& test) {
-  mqar::Plan plan;
+mqar::RecallPlan plan_of(const std::string& test) {
+  mqar::RecallPlan plan;
   plan.test = mqar::segments_from(test);
   plan.seed = 7;
   return plan;
@@ -29,30 +29,30 @@ training::ModelOptions layout_of(training::Layout layout, int64_t taps = 3) {
 
 /// The record of a model trained for one step.
 Json training_of_window(int64_t keys, const std::string& layout) {
-  const tasks::Cell cell = test::make_cell("mqar", "window", "auto",
-                                           {{"batch", int64_t{8}},
-                                            {"width", int64_t{8}},
-                                            {"layout", layout},
-                                            {"vocabulary", int64_t{64}},
-                                            {"train_mix", std::string("32x4:8")},
-                                            {"validation_mix", std::string("32x4:8")},
-                                            {"test_mix", std::string("32x4:50")},
-                                            {"epochs", int64_t{1}}},
-                                           {{"window", Window{keys - 1, 0}}});
+  const tasks::ResolvedCell cell = test::make_cell("mqar", "window", "auto",
+                                                   {{"batch", int64_t{8}},
+                                                    {"width", int64_t{8}},
+                                                    {"layout", layout},
+                                                    {"vocabulary", int64_t{64}},
+                                                    {"train_mix", std::string("32x4:8")},
+                                                    {"validation_mix", std::string("32x4:8")},
+                                                    {"test_mix", std::string("32x4:50")},
+                                                    {"epochs", int64_t{1}}},
+                                                   {{"window", Window{keys - 1, 0}}});
   return test::run_cell(Registry::with_builtins(), "mqar", cell, /*round=*/1).sections["training"];
 }
 
 }  // namespace
 
 TEST_CASE("test segments are weighted by examples, not by questions", "[mqar]") {
-  const LookBack both(plan_of("64x4:100, 64x16:300"));
+  const LookBackShares both(plan_of("64x4:100, 64x16:300"));
   // The same examples in two plans: a segment's index is part of their seed.
-  mqar::Plan first = plan_of("64x4:100, 64x16:300");
+  mqar::RecallPlan first = plan_of("64x4:100, 64x16:300");
   first.test[1].examples = 0;
-  mqar::Plan second = plan_of("64x4:100, 64x16:300");
+  mqar::RecallPlan second = plan_of("64x4:100, 64x16:300");
   second.test[0].examples = 0;
-  const LookBack few(first);
-  const LookBack many(second);
+  const LookBackShares few(first);
+  const LookBackShares many(second);
   for (const int64_t distance : {8, 16, 32}) {
     INFO(distance);
     CHECK(both.share_within(distance) ==
@@ -70,7 +70,7 @@ TEST_CASE("a convolution below extends a window's reach by its taps", "[mqar]") 
 }
 
 TEST_CASE("the line of reach rises to 1 in small steps of whole keys", "[mqar]") {
-  const LookBack look_back(plan_of("256x16:200"));
+  const LookBackShares look_back(plan_of("256x16:200"));
   const auto model = layout_of(training::Layout::convolution_first);
   const Json line = mqar::reach_line(look_back, model, 256, 100, 6400, 10);
   const auto keys = line["keys"].get<std::vector<int64_t>>();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t recall_seed = 11;
 
-Example example_of(const Recall& recall, const Segment& shape, std::uint64_t number) {
+Example example_of(const Recall& recall, const RecallSegment& shape, std::uint64_t number) {
   return make_example(recall, shape, recall_seed, Split::train, 0, number);
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("an example follows its rules", "[mqar]") {
     Recall recall;
     recall.vocabulary = 256;
     recall.filler = filler;
-    const Segment shape{64, 16, 0};  // every slot is asked
+    const RecallSegment shape{64, 16, 0};  // every slot is asked
     for (std::uint64_t number = 0; number < 200; ++number) {
       const Example example = example_of(recall, shape, number);
       REQUIRE(example.tokens.size() == 64);
@@ -141,7 +141,7 @@ TEST_CASE("stacked keys and values share their positions", "[mqar]") {
 }
 
 TEST_CASE("impossible sizes are refused, naming the rule", "[mqar]") {
-  const auto refused = [](const Recall& recall, const Segment& shape, const char* why) {
+  const auto refused = [](const Recall& recall, const RecallSegment& shape, const char* why) {
     INFO(why);
     CHECK_THROWS_WITH(check(recall, shape), Contains(why));
     CHECK_THROWS_AS(check(recall, shape), UsageError);

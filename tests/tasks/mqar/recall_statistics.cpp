@@ -32,7 +32,7 @@ struct Statistics {
   }
 };
 
-Statistics statistics_of(const Segment& shape, std::int64_t examples) {
+Statistics statistics_of(const RecallSegment& shape, std::int64_t examples) {
   Recall recall;
   recall.filler = Filler::zeros;
   Statistics found;
@@ -60,7 +60,7 @@ Statistics statistics_of(const Segment& shape, std::int64_t examples) {
 
 TEST_CASE("slots are asked as often as the reference's", "[mqar]") {
   struct Golden {
-    Segment shape;
+    RecallSegment shape;
     double first;  ///< probability that the first pair is asked in the first slot
     std::vector<std::pair<std::int64_t, double>> used;
     double mean_first, mean_second, mean_last;
@@ -122,7 +122,7 @@ TEST_CASE("slots are asked as often as the reference's", "[mqar]") {
 TEST_CASE("distances of answers are distributed as the reference's", "[mqar]") {
   // Of the same draws: the share of questions whose answer is at most w tokens before them.
   const std::vector<std::int64_t> windows{8, 16, 32, 64, 128, 256, 512};
-  const std::vector<std::pair<Segment, std::vector<double>>> table{
+  const std::vector<std::pair<RecallSegment, std::vector<double>>> table{
       {{64, 4, 0}, {.331, .581, .806, 1, 1, 1, 1}},
       {{64, 8, 0}, {.083, .394, .758, 1, 1, 1, 1}},
       {{64, 16, 0}, {.001, .038, .593, 1, 1, 1, 1}},

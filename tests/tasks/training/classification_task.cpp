@@ -32,8 +32,9 @@ class SyntheticTask final : public tasks::training::TrainingTask {
                                                      std::uint64_t) const override {
     return std::make_unique<SyntheticClasses>(towers_, settings.text("input") == "values");
   }
-  void add_facts(const tasks::Cell&, const tasks::Forecast&, const tasks::training::DataSet& data,
-                 const tasks::training::StateBytes&, result::Training& record) const override {
+  void add_facts(const tasks::ResolvedCell&, const tasks::TaskForecast&,
+                 const tasks::training::DataSet& data, const tasks::training::StateBytes&,
+                 result::Training& record) const override {
     record.chance = 1.0 / static_cast<double>(data.classes());
   }
 
@@ -47,13 +48,13 @@ const Settings few_steps{
     {"head_width", n(8)}, {"projection_bias", true}, {"positions", s("learned")}};
 
 struct Outcome {
-  tasks::Forecast forecast;
+  tasks::TaskForecast forecast;
   Json check, sections;
 };
 
 Outcome classified_cell(const SyntheticTask& task, const std::string& mechanism,
                         const Settings& settings, const Settings& options = {}) {
-  tasks::Cell cell;
+  tasks::ResolvedCell cell;
   cell.id = "test";
   cell.mechanism = mechanism;
   cell.implementation = "auto";

@@ -13,14 +13,14 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-using Said = std::map<std::string, OptionValue>;
+using Overrides = std::map<std::string, OptionValue>;
 
 std::string text_value(const char* text) { return text; }
 
 /// A mechanism with options that a state has to carry.
 struct StateCase {
   std::string mechanism;
-  Said said;
+  Overrides said;
 
   std::string text() const {
     std::string all = mechanism;
@@ -101,7 +101,7 @@ at::Tensor in_parts(Model& model, const at::Tensor& ids, const std::vector<std::
   return at::cat(logits, 1);
 }
 
-double most_apart(const at::Tensor& a, const at::Tensor& b) {
+double max_apart(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
@@ -140,11 +140,10 @@ TEST_CASE("a model fed in parts or token by token gives the logits of the whole 
       const at::Tensor whole = model->forward(ids);
       const double scale = whole.abs().max().item<double>();
       REQUIRE(scale > 1e-3);
-      CHECK(most_apart(in_parts(*model, ids, {1, 5, 1, 17, 2}), whole) < 1e-9 * scale);
-      CHECK(most_apart(in_parts(*model, ids, {1}), whole) < 1e-9 * scale);
+      CHECK(max_apart(in_parts(*model, ids, {1, 5, 1, 17, 2}), whole) < 1e-9 * scale);
+      CHECK(max_apart(in_parts(*model, ids, {1}), whole) < 1e-9 * scale);
       // The test would see a state that is not used.
-      CHECK(most_apart(model->forward(ids.narrow(1, 20, 8)), whole.narrow(1, 20, 8)) >
-            1e-6 * scale);
+      CHECK(max_apart(model->forward(ids.narrow(1, 20, 8)), whole.narrow(1, 20, 8)) > 1e-6 * scale);
     }
   }
   CHECK(seen == 2 * state_cases().size());
@@ -296,13 +295,13 @@ TEST_CASE("a model refuses tokens beyond learned positions and beyond its cache"
   ModelOptions options;
   options.positions = Positions::learned;
   const auto model = model_of_variant({"latte", {}}, options, of_length(16));
-  REQUIRE(model->most_tokens() == 16);
+  REQUIRE(model->max_tokens() == 16);
   ModelState state = model->empty_state(1, 16);
   model->step(random_bytes(1, 16), state);
   CHECK_THROWS_WITH(model->step(random_bytes(1, 1), state), Contains("learned positions end at"));
   CHECK_THROWS_WITH(model->forward(random_bytes(1, 17)), Contains("learned positions end at"));
   const auto cached = model_of_variant({"softmax", {}}, {}, of_length(16));
-  CHECK_FALSE(cached->most_tokens());
+  CHECK_FALSE(cached->max_tokens());
   ModelState cache = cached->empty_state(1, 8);
   CHECK_THROWS_WITH(cached->step(random_bytes(1, 9), cache), Contains("room for 8 tokens"));
 }

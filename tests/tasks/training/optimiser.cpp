@@ -15,7 +15,7 @@ TEST_CASE("a step is AdamW's of the mean cross-entropy", "[trainer]") {
   TrainerOptions options;
   options.batch = 1000;
   options.epochs = 1;
-  options.schedule = Schedule::constant;
+  options.schedule = RateSchedule::constant;
   options.shuffled = false;
   options.optimiser.weight_decay = 0.5;
   options.optimiser.learning_rate = 1e-3;
@@ -67,27 +67,27 @@ TEST_CASE("gradients are clipped by their common norm", "[trainer]") {
 }
 
 TEST_CASE("learning rates follow their schedules", "[training]") {
-  LearningRateSchedule schedule{Schedule::cosine, 4, 10, 2};
+  LearningRateSchedule schedule{RateSchedule::cosine, 4, 10, 2};
   CHECK(schedule.steps() == 20);
   CHECK(schedule.factor(0) == Approx(0.25));
   CHECK(schedule.factor(3) == Approx(1));
   CHECK(schedule.factor(4) == Approx(1));
   CHECK(schedule.factor(12) == Approx(0.5));
   CHECK(schedule.factor(19) == Approx((1 + std::cos(M_PI * 15 / 16)) / 2));
-  schedule.schedule = Schedule::linear;
+  schedule.schedule = RateSchedule::linear;
   CHECK(schedule.factor(12) == Approx(0.5));
-  schedule.schedule = Schedule::constant;
+  schedule.schedule = RateSchedule::constant;
   CHECK(schedule.factor(19) == 1);
-  schedule.schedule = Schedule::inverse_square_root;
+  schedule.schedule = RateSchedule::inverse_square_root;
   CHECK(schedule.factor(4) == Approx(std::sqrt(4.0 / 5)));
   CHECK(schedule.factor(15) == Approx(0.5));
   schedule.warm_up_steps = 0;
   CHECK(schedule.factor(0) == Approx(1));
-  schedule.schedule = Schedule::cosine_by_epoch;
+  schedule.schedule = RateSchedule::cosine_by_epoch;
   CHECK(schedule.factor(9) == Approx(1));
   CHECK(schedule.factor(10) == Approx(0.5));
   CHECK(schedule.factor(19) == Approx(0.5));
-  schedule.schedule = Schedule::drop;
+  schedule.schedule = RateSchedule::drop;
   schedule.warm_up_steps = 4;
   schedule.drop_after = 12;
   CHECK(schedule.factor(1) == Approx(0.5));

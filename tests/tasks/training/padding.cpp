@@ -14,11 +14,11 @@ namespace {
 constexpr std::int64_t real_most = 20;
 constexpr std::int64_t padded = 33;
 
-using Said = std::map<std::string, OptionValue>;
+using Overrides = std::map<std::string, OptionValue>;
 
 struct Case {
   std::string mechanism;
-  Said said;
+  Overrides said;
 };
 
 /// Mixes that take a mask in different ways, and what comes before them in both directions. That

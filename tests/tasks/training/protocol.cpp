@@ -35,7 +35,7 @@ TrainerOptions by_steps() {
   options.evaluate_every = 4;
   options.dropout = 0.1;
   options.embedding_dropout = 0.1;
-  options.schedule = Schedule::one_cycle;
+  options.schedule = RateSchedule::one_cycle;
   options.warm_up_steps = 5;
   options.optimiser.learning_rate = 1e-2;
   options.optimiser.clip_value = 0.5;
@@ -124,7 +124,7 @@ TEST_CASE("training by steps evaluates every so many of them, and after the last
 TEST_CASE("the best weights are kept, whenever a training is killed", "[protocol]") {
   // A learning rate that spoils what it has found: the best weights are not the last ones.
   TrainerOptions options = by_steps();
-  options.schedule = Schedule::constant;
+  options.schedule = RateSchedule::constant;
   options.optimiser.learning_rate = 0.3;
   options.evaluate_every = 2;
   std::mt19937 random(7);
@@ -189,7 +189,7 @@ TEST_CASE("classes are learned from tokens, numbers and two sequences", "[protoc
 }
 
 TEST_CASE("one_cycle is PyTorch's OneCycleLR, with its beta_1", "[protocol]") {
-  LearningRateSchedule schedule{Schedule::one_cycle, 1000, 3000, 1, 0, 50000};
+  LearningRateSchedule schedule{RateSchedule::one_cycle, 1000, 3000, 1, 0, 50000};
   CHECK(schedule.steps() == 50000);
   CHECK(schedule.factor(0) == Approx(1.0 / 25));
   CHECK(schedule.factor(499) == Approx(1.0 / 25 + (1 - 1.0 / 25) * 499 / 999));
@@ -199,9 +199,9 @@ TEST_CASE("one_cycle is PyTorch's OneCycleLR, with its beta_1", "[protocol]") {
   CHECK(schedule.beta_1(0, 0.9) == Approx(0.95));
   CHECK(schedule.beta_1(999, 0.9) == Approx(0.85));
   CHECK(schedule.beta_1(49999, 0.9) == Approx(0.95));
-  schedule.schedule = Schedule::cosine;
+  schedule.schedule = RateSchedule::cosine;
   CHECK(schedule.beta_1(999, 0.9) == 0.9);
-  schedule.schedule = Schedule::cosine_by_epoch;  // 17 epochs, the last one not whole
+  schedule.schedule = RateSchedule::cosine_by_epoch;  // 17 epochs, the last one not whole
   schedule.warm_up_steps = 0;
   CHECK(schedule.factor(49999) == Approx((1 + std::cos(M_PI * 16 / 17)) / 2));
 }

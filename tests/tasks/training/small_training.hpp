@@ -17,7 +17,7 @@ namespace attnbench::test {
 using tasks::mqar::RecallData;
 
 inline RecallData small_data() {
-  tasks::mqar::Plan plan;
+  tasks::mqar::RecallPlan plan;
   plan.recall.vocabulary = 40;
   plan.train = {{16, 2, 24}, {24, 3, 10}};
   plan.validation = {{16, 2, 20}};

@@ -80,7 +80,7 @@ std::vector<CheckRow> check_rows(const Catalogue& catalogue, const CheckChoices&
     for (const MechanismSpec& spec : catalogue.mechanisms) names.push_back(spec.name);
   }
   for (const std::string& name : names) {
-    const Named named = *catalogue.find(name);
+    const NamedMechanism named = *catalogue.find(name);
     const std::string chosen = named.implementation();
     append_rows(*named.mechanism, name, chosen == "auto" ? "" : chosen, choices, rows);
   }

@@ -158,7 +158,7 @@ std::optional<Measured> measured_quietly(const ScalingCells& cells, const Scalin
 std::optional<Size> long_enough(const ScalingCells& cells, const ScalingPlan& plan, Size size,
                                 std::string& why) {
   size.length = plan.least_length;
-  while (size.length <= plan.most_length) {
+  while (size.length <= plan.max_length) {
     if (!cells.fits(size)) {
       why = "no cell that fits in memory takes 5 ms";
       return std::nullopt;
@@ -171,7 +171,7 @@ std::optional<Size> long_enough(const ScalingCells& cells, const ScalingPlan& pl
     const double steps = std::max(1.0, std::floor(std::log2(missing) / 2));
     size.length <<= static_cast<int>(steps);
   }
-  why = "no cell up to length " + std::to_string(plan.most_length) + " takes 5 ms";
+  why = "no cell up to length " + std::to_string(plan.max_length) + " takes 5 ms";
   return std::nullopt;
 }
 
@@ -246,7 +246,7 @@ void measure_axis(const ScalingCells& cells, const CheckRow& row, const ScalingP
   const auto differs = [&timed] { return timed.fit.verdict == reports::GrowthVerdict::differs; };
   // An exponent holds at large sizes; a smaller one found at small sizes may be due to terms of
   // lower order.
-  for (int moves = 0; moves < plan.most_moves && differs() && *timed.fit.measured < claimed;
+  for (int moves = 0; moves < plan.max_moves && differs() && *timed.fit.measured < claimed;
        ++moves) {
     Axis further = axis;
     further.start = axis.at(1);

@@ -18,13 +18,13 @@ struct ScalingPlan {
   double least_seconds = 0.005;  ///< a shorter cell shows its fixed costs, not its growth
   int sizes = 3;                 ///< each twice the one before
   int children = 3;              ///< fresh processes for each size
-  int most_moves = 2;            ///< times that all sizes are doubled to see a claimed exponent
+  int max_moves = 2;             ///< times that all sizes are doubled to see a claimed exponent
   double sampling_seconds = 0.4;
   double cell_timeout_seconds = 60;
   double memory_limit_bytes = 0;
   std::vector<Rung> ladder;  ///< of the device's memory; empty = not known
   std::int64_t least_length = 256;
-  std::int64_t most_length = 1 << 18;
+  std::int64_t max_length = 1 << 18;
 };
 
 /// One claim of one implementation.
@@ -47,7 +47,7 @@ using Say = std::function<void(const std::string&)>;
 /// The least of the children's times at each size is judged, since disturbances only add. Children
 /// that other programs disturbed do not count; a size without others leaves the claim undecided. An
 /// exponent in length that is smaller than claimed is looked for at twice the sizes, as often as
-/// `most_moves` and memory allow. A claim that is missed is measured once more and judged by both
+/// `max_moves` and memory allow. A claim that is missed is measured once more and judged by both
 /// series: it is below where local slopes rise with the size and the last one agrees, and undecided
 /// where the ladder explains the difference by the memory touched (workspace, all tensors, state).
 std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, bool has_latents,

@@ -109,8 +109,8 @@ std::string primary_of(const result::CellRecord& record) {
   return record.timing.contains("step") ? "step" : record.timing.begin()->first;
 }
 
-measure::Work work_of(const result::CellRecord& record) {
-  measure::Work work;
+measure::BodyWork work_of(const result::CellRecord& record) {
+  measure::BodyWork work;
   work.flops = number_of(record.cost, "model_flops")
                    .value_or(number_of(record.cost, "executed_flops").value_or(0));
   work.bytes = number_of(record.cost, "minimal_bytes").value_or(0);

@@ -17,7 +17,7 @@
 namespace attnbench::run {
 namespace {
 
-constexpr std::size_t most_bytes = 512 * mebibyte;
+constexpr std::size_t max_bytes = 512 * mebibyte;
 
 /// Replaces an earlier record of the same round, or adds one.
 void take_round(std::vector<result::RoundRecord>& rounds, result::RoundRecord record) {
@@ -71,7 +71,7 @@ void take(JournalContents& contents, Json line, const std::string& place) {
     contents.header = std::move(line);
   } else if (type == "probe") {
     if (!schema::answer_fault("probe", line).empty()) return;  // the device is probed again
-    const auto probe = line.get<ProbeAnswer>();
+    const auto probe = line.get<DeviceProbe>();
     contents.probes[probe.device] = probe;
   } else if (type == "repeat") {
     contents.rounds.erase(cell);
@@ -109,7 +109,7 @@ off_t end_of_lines(int descriptor, off_t size) {
 
 }  // namespace
 
-ATTNBENCH_JSON_READER(ProbeAnswer) { JSON_MAYBE(device, ceilings, machine); }
+ATTNBENCH_JSON_READER(DeviceProbe) { JSON_MAYBE(device, ceilings, machine); }
 
 ATTNBENCH_JSON_READER(JournalHeader) {
   JSON_MAYBE(schema);
@@ -117,7 +117,7 @@ ATTNBENCH_JSON_READER(JournalHeader) {
   JSON_MAYBE(rounds, plugins, seed, threads, jobs, blas, reproduce, identity);
 }
 
-void to_json(Json& json, const ProbeAnswer& answer) {
+void to_json(Json& json, const DeviceProbe& answer) {
   json = {{"type", "probe"},
           {"device", answer.device},
           {"ceilings", answer.ceilings},
@@ -125,7 +125,7 @@ void to_json(Json& json, const ProbeAnswer& answer) {
 }
 
 JournalContents read_journal(const std::filesystem::path& file) {
-  expect_regular_file(file, "the journal of a run", most_bytes);
+  expect_regular_file(file, "the journal of a run", max_bytes);
   std::ifstream stream(file, std::ios::binary);
   if (!stream)
     throw EnvironmentFailure("cannot read " + file.string() + ": is it the folder of a run?");

@@ -39,15 +39,15 @@ class JournalGone : public EnvironmentFailure {
 };
 
 /// What the worker says of a device: its ceilings, and its part of the machine card.
-struct ProbeAnswer {
+struct DeviceProbe {
   std::string device = "cpu";
   Values ceilings;
   Values machine;
 };
 /// Reads a probe line of the journal, or the worker's answer; throws SchemaError.
-void from_json(const Json& json, ProbeAnswer& answer);
+void from_json(const Json& json, DeviceProbe& answer);
 /// As a line of the journal.
-void to_json(Json& json, const ProbeAnswer& answer);
+void to_json(Json& json, const DeviceProbe& answer);
 
 /// What a start of the run was, as far as a later one asks. What is not known is absent.
 struct JournalHeader {
@@ -73,7 +73,7 @@ using Records = std::map<std::string, std::vector<result::RoundRecord>>;
 /// What a journal says.
 struct JournalContents {
   Json header;                                ///< the newest
-  std::map<std::string, ProbeAnswer> probes;  ///< newest, by device
+  std::map<std::string, DeviceProbe> probes;  ///< newest, by device
   Records rounds;                             ///< that hold, in order
   std::map<std::string, Json> identities;     ///< of the start that measured each cell
   /// Why the records of a cell do not hold, by its id: "FILE:LINE: …" of the first malformed one.

@@ -39,7 +39,7 @@ result::RunInfo run_part(const RunFacts& facts) {
 /// The supervisor's card with the worker's part. The worker knows the library of BLAS, the
 /// supervisor who chose it.
 result::MachineCard with_worker_part(const result::MachineCard& card,
-                                     const std::map<std::string, ProbeAnswer>& probes) {
+                                     const std::map<std::string, DeviceProbe>& probes) {
   Json whole = card;
   std::optional<result::Blas> blas = card.blas;
   for (const auto& [device, probe] : probes) {
@@ -55,7 +55,7 @@ result::MachineCard with_worker_part(const result::MachineCard& card,
 
 /// OpenBLAS's variables were kept from the worker, so they are not a source of noise.
 result::MachineCard machine_part(const RunFacts& facts,
-                                 const std::map<std::string, ProbeAnswer>& probes) {
+                                 const std::map<std::string, DeviceProbe>& probes) {
   result::MachineCard machine = with_worker_part(facts.machine, probes);
   if (facts.blas_core_kept) return machine;
   std::vector<std::string> kept = machine.noise();
@@ -105,7 +105,7 @@ result::CellRecord cell_part(const RunFacts& facts, const Planned& planned,
 
 result::Result run_result(const RunFacts& facts, const std::vector<Planned>& planned,
                           const Records& records,
-                          const std::map<std::string, ProbeAnswer>& probes) {
+                          const std::map<std::string, DeviceProbe>& probes) {
   result::Result result;
   result.suite = facts.suite;
   result.run = run_part(facts);

@@ -34,6 +34,6 @@ struct RunFacts {
 
 /// `records` by cell id, `probes` by device, both as in the journal.
 result::Result run_result(const RunFacts& facts, const std::vector<Planned>& planned,
-                          const Records& records, const std::map<std::string, ProbeAnswer>& probes);
+                          const Records& records, const std::map<std::string, DeviceProbe>& probes);
 
 }  // namespace attnbench::run

@@ -79,7 +79,7 @@ void RunStore::add(result::RoundRecord record) {
   records_[record.cell].push_back(std::move(record));
 }
 
-void RunStore::add_probe(ProbeAnswer answer) {
+void RunStore::add_probe(DeviceProbe answer) {
   journal_.append(answer);
   probes_[answer.device] = std::move(answer);
 }

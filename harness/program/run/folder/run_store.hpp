@@ -30,7 +30,7 @@ class RunStore {
 
   const RunFolder& folder() const { return folder_; }
   const Records& records() const { return records_; }
-  const std::map<std::string, ProbeAnswer>& probes() const { return probes_; }  ///< by device
+  const std::map<std::string, DeviceProbe>& probes() const { return probes_; }  ///< by device
   bool has_probe(const std::string& device) const { return probes_.count(device) != 0; }
 
   /// Writes the header of a start that uses no earlier records.
@@ -47,7 +47,7 @@ class RunStore {
   /// they are to be kept; after a failure the next start may continue from them.
   void add(result::RoundRecord record);
   /// Appends the answer to a probe.
-  void add_probe(ProbeAnswer answer);
+  void add_probe(DeviceProbe answer);
   /// Notes that a device could not be probed: it is not probed again in this start.
   void add_no_probe(const std::string& device) { probes_[device] = {}; }
   /// Removes the log of a cell that wrote nothing.
@@ -65,7 +65,7 @@ class RunStore {
   Journal journal_;
   bool keep_checkpoints_;
   Records records_;
-  std::map<std::string, ProbeAnswer> probes_;
+  std::map<std::string, DeviceProbe> probes_;
 };
 
 }  // namespace attnbench::run

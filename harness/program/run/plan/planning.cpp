@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double answer_limit_seconds = 600;
-constexpr std::size_t most_told = 20;
+constexpr std::size_t max_told = 20;
 
 /// A plugin that crashed today may load tomorrow: only a whole catalogue is cached.
 bool all_plugins_ok(const Catalogue& catalogue) {
@@ -125,7 +125,7 @@ void refuse_senseless(const std::vector<Planned>& planned) {
   for (const Planned& one : planned) {
     if (one.runs() || !one.forecast.refused) continue;
     const std::string sentence = one.cell.label + ": " + one.settled->reason;
-    if (told.size() < most_told && told.insert(sentence).second) {
+    if (told.size() < max_told && told.insert(sentence).second) {
       message += (message.empty() ? "" : "\n") + sentence;
     }
   }

@@ -136,7 +136,7 @@ Measurer::Probed Measurer::probe(const protocol::Probe& request) {
     if (was_cancelled(answer)) throw Cancelled{};
     const std::string fault = schema::answer_fault("probe", answer);
     if (!fault.empty()) throw std::runtime_error("the answer is not of its form: " + fault);
-    probed.answer = answer.get<ProbeAnswer>();
+    probed.answer = answer.get<DeviceProbe>();
   } catch (const std::runtime_error& error) {
     probed.failure = error.what();
     client_->kill();

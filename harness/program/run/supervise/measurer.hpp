@@ -49,7 +49,7 @@ class Measurer {
 
   /// The answer to a probe, or why there is none; then the worker is killed. Throws Cancelled.
   struct Probed {
-    ProbeAnswer answer = {};
+    DeviceProbe answer = {};
     std::string failure = {};
   };
   Probed probe(const protocol::Probe& request);

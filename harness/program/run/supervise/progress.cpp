@@ -127,7 +127,7 @@ Progress::Progress(ProgressStyle style, std::size_t steps, std::FILE* stream,
       terminal_(style == ProgressStyle::automatic && isatty(fileno(stream)) != 0),
       steps_(steps),
       begin_(std::chrono::steady_clock::now()),
-      most_silent_seconds_(most_silent_seconds),
+      max_silent_seconds_(most_silent_seconds),
       said_(begin_) {}
 
 Progress::~Progress() { clear(); }
@@ -213,7 +213,7 @@ void Progress::note(const std::string& sentence, bool red) {
 /// Prints what is being done where nothing was printed for long.
 void Progress::break_silence(const std::string& extra) {
   const std::chrono::duration<double> silent = std::chrono::steady_clock::now() - said_;
-  if (style_ == ProgressStyle::json || silent.count() < most_silent_seconds_) return;
+  if (style_ == ProgressStyle::json || silent.count() < max_silent_seconds_) return;
   const auto found = begun_.find(cell_);
   const std::string what = found == begun_.end() ? "" : found->second.what + "  ";
   say(place(std::min(done_ + 1, steps_)) + what + extra + rate());

@@ -76,7 +76,7 @@ class Progress {
   std::string cell_;                    ///< of the last message
   bool drawn_ = false;
   std::chrono::steady_clock::time_point begin_;
-  double most_silent_seconds_;
+  double max_silent_seconds_;
   std::chrono::steady_clock::time_point said_;  ///< when the last line was written
 };
 

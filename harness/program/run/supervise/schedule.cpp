@@ -56,14 +56,14 @@ bool Schedule::anything_timed() const {
   });
 }
 
-std::optional<Step> Schedule::next() {
+std::optional<ScheduleStep> Schedule::next() {
   const int end = further_ ? further_->end : sharing_.rounds;
-  for (; round_ < end; ++round_, place_ = 0) {
+  for (; current_round_ < end; ++current_round_, place_ = 0) {
     const bool backwards = is_backwards();
     while (place_ < planned_.size()) {
       const std::size_t place = place_++;
       const Planned& planned = planned_[backwards ? planned_.size() - 1 - place : place];
-      if (wanted(planned, round_)) return Step{&planned, round_};
+      if (wanted(planned, current_round_)) return ScheduleStep{&planned, current_round_};
     }
   }
   return std::nullopt;
@@ -72,13 +72,13 @@ std::optional<Step> Schedule::next() {
 /// A direction that is drawn is the same for the same round, so that a run that is resumed ends as
 /// an unbroken one.
 bool Schedule::is_backwards() const {
-  if (!is_drawn()) return sharing_.in_turns && round_ % 2 == 1;
-  return std::mt19937(static_cast<std::uint32_t>(round_))() % 2 == 1;
+  if (!is_drawn()) return sharing_.in_turns && current_round_ % 2 == 1;
+  return std::mt19937(static_cast<std::uint32_t>(current_round_))() % 2 == 1;
 }
 
-bool Schedule::go_on(const Further& further) {
+bool Schedule::next_rounds(const Further& further) {
   further_ = further;
-  round_ = further.begin;
+  current_round_ = further.begin;
   place_ = 0;
   return steps_left() > 0;
 }

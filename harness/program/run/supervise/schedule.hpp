@@ -40,7 +40,7 @@ struct Further {
 };
 
 /// One round of one cell.
-struct Step {
+struct ScheduleStep {
   const Planned* planned = nullptr;
   int round = 0;
 };
@@ -65,9 +65,9 @@ class Schedule {
   bool anything_timed() const;
 
   /// The next round that is wanted, round after round; nothing where all are done.
-  std::optional<Step> next();
+  std::optional<ScheduleStep> next();
   /// Adds rounds when all others are done; false where all of them are there already.
-  bool go_on(const Further& further);
+  bool next_rounds(const Further& further);
   /// Whether the rounds that `next` gives are of a Further that is drawn.
   bool is_drawn() const { return further_ && further_->drawn; }
 
@@ -91,7 +91,7 @@ class Schedule {
   Sharing sharing_;
   std::map<std::string, Done> done_;  ///< by cell id
   std::optional<Further> further_;    ///< that is being measured
-  int round_ = 0;
+  int current_round_ = 0;
   std::size_t place_ = 0;  ///< of the next cell in this round
 };
 

@@ -47,7 +47,7 @@ struct RunSettings {
   /// each cell takes, with its share of what is between rounds: what to measure beside. Nothing
   /// where that is all.
   std::function<std::optional<Further>(const result::Result&, const std::map<std::string, double>&)>
-      go_on;
+      next_rounds;
   bool keep_checkpoints = false;  ///< of trainings that ended well, too
   bool keep_blas_core = false;
   std::optional<double> wait_seconds;  ///< for quiet, at most; see longest_wait

@@ -21,7 +21,8 @@ RunSettings with_threads(RunSettings settings) {
 }
 
 /// Processes that train together cannot do anything else.
-void refuse_what_no_group_does(const RunSettings& settings, const std::vector<Planned>& planned) {
+void reject_unsupported_when_distributed(const RunSettings& settings,
+                                         const std::vector<Planned>& planned) {
   if (settings.process_rank.alone()) return;
   if (settings.jobs > 1) {
     throw UsageFailure(
@@ -141,7 +142,7 @@ void Supervisor::plan() {
                  [this](const Cell& cell) { return conditions_.memory_limit(cell.device); }),
       Sharing{rounds_, settings_.in_turns, settings_.jobs, settings_.threads,
               conditions_.memory_bytes(), settings_.shard.count > 1});
-  refuse_what_no_group_does(settings_, schedule_->planned());
+  reject_unsupported_when_distributed(settings_, schedule_->planned());
   Progress notes(settings_.progress, 0);
   conditions_.choose_blas(settings_, schedule_->planned(),
                           [&](const std::string& sentence) { notes.say(sentence); });
@@ -229,9 +230,9 @@ void Supervisor::measure_all() {
   }
   measure_side_by_side();
   measure_rounds();
-  while (settings_.go_on) {
-    const auto further = settings_.go_on(result("complete", ""), seconds_of_rounds());
-    if (!further || !schedule_->go_on(*further)) break;
+  while (settings_.next_rounds) {
+    const auto further = settings_.next_rounds(result("complete", ""), seconds_of_rounds());
+    if (!further || !schedule_->next_rounds(*further)) break;
     if (!further->note.empty()) progress_->say(further->note);
     rounds_ = std::max(rounds_, further->end);
     progress_->add_steps(schedule_->steps_left());
@@ -283,7 +284,7 @@ void Supervisor::measure_side_by_side() {
   });
 }
 
-void Supervisor::measure(Measurer& measurer, const Step& step) {
+void Supervisor::measure(Measurer& measurer, const ScheduleStep& step) {
   const Planned& planned = *step.planned;
   const std::string& id = planned.id();
   {

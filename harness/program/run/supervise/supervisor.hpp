@@ -35,7 +35,7 @@ class Supervisor {
   void measure_all();
   void measure_rounds();
   void measure_side_by_side();
-  void measure(Measurer& measurer, const Step& step);
+  void measure(Measurer& measurer, const ScheduleStep& step);
   void start_measurers();
   void stop_measurers();
   std::size_t build_of(const Cell& cell) const {
@@ -43,11 +43,11 @@ class Supervisor {
   }
   std::vector<Forecast> forecasts_of(const std::vector<Cell>& cells) const;
   void probe(const std::string& device);
-  protocol::Run request_for(const Step& step) const;
+  protocol::Run request_for(const ScheduleStep& step) const;
   WorkerOptions worker_options(const process::Build& build) const;
   MeasurerHooks hooks(const Lanes* lanes);
   bool interrupted() const { return interrupts_->count() > 0; }
-  /// Of one round of each cell that has any, as RunSettings::go_on takes them.
+  /// Of one round of each cell that has any, as RunSettings::next_rounds takes them.
   std::map<std::string, double> seconds_of_rounds() const;
   Json header() const;
   result::Result result(const std::string& state, const std::string& reason) const;

@@ -6,7 +6,7 @@
 
 namespace attnbench::run {
 
-protocol::Run Supervisor::request_for(const Step& step) const {
+protocol::Run Supervisor::request_for(const ScheduleStep& step) const {
   const Planned& planned = *step.planned;
   protocol::Run request;
   request.cell = planned.cell;

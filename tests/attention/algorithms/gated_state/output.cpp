@@ -1,20 +1,20 @@
 // What the option `output` does with the outputs of the mechanisms with a gated state, and of ABC.
 #include <cmath>
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
 namespace attnbench {
 namespace {
 
-using test::Held;
+using test::Fixture;
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 
 const std::vector<std::string> with_output{"delta", "gla", "retention", "mamba2", "abc"};
 
-Held with_kind(const std::string& mechanism, const char* kind) {
+Fixture with_kind(const std::string& mechanism, const char* kind) {
   Problem problem;
   problem.batch = problem.heads = 2;
   problem.length = 37;
@@ -29,10 +29,10 @@ Held with_kind(const std::string& mechanism, const char* kind) {
 TEST_CASE("output: a norm of 1 whatever the size of the values, and silu of the gate") {
   for (const std::string& mechanism : with_output) {
     CAPTURE(mechanism);
-    Held plain = with_kind(mechanism, "plain");
-    Held held = with_kind(mechanism, "normalised");
-    Held gated = with_kind(mechanism, "gated");
-    for (Held* each : {&held, &gated}) {
+    Fixture plain = with_kind(mechanism, "plain");
+    Fixture held = with_kind(mechanism, "normalised");
+    Fixture gated = with_kind(mechanism, "gated");
+    for (Fixture* each : {&held, &gated}) {
       for (const auto& [role, tensor] : plain.inputs.tensors) each->inputs.tensors[role] = tensor;
     }
     held.inputs.tensors["value"] = plain.inputs["value"] * 1e6;
@@ -57,8 +57,8 @@ TEST_CASE("output: plain is the default, linear in the values, and unknown words
     const Entry& entry = test::registry().entry(mechanism);
     CHECK(Options::resolve(entry.options, {}).text("output") == "plain");
     CHECK_THROWS_AS(Options::resolve(entry.options, {{"output", test::word("swish")}}), UsageError);
-    const Held held = with_kind(mechanism, "plain");
-    Held other = held, sum = held;
+    const Fixture held = with_kind(mechanism, "plain");
+    Fixture other = held, sum = held;
     other.inputs.tensors["value"] = at::randn_like(held.inputs["value"]);
     sum.inputs.tensors["value"] = held.inputs["value"] * 2 - other.inputs["value"] * 0.5;
     for (const auto& name : test::implementations_of(mechanism)) {
@@ -72,12 +72,12 @@ TEST_CASE("output: plain is the default, linear in the values, and unknown words
 TEST_CASE("output: the cost counts the norm and the gate, and reads the gate") {
   for (const std::string& mechanism : with_output) {
     CAPTURE(mechanism);
-    const Held plain = with_kind(mechanism, "plain");
-    const Held normed = with_kind(mechanism, "normalised");
-    const Held gated = with_kind(mechanism, "gated");
+    const Fixture plain = with_kind(mechanism, "plain");
+    const Fixture normed = with_kind(mechanism, "normalised");
+    const Fixture gated = with_kind(mechanism, "gated");
     for (const Implementation& each : plain.entry.implementations) {
       CAPTURE(each.name);
-      const auto cost = [&](const Held& held) { return each.cost(held.options, held.problem); };
+      const auto cost = [&](const Fixture& held) { return each.cost(held.options, held.problem); };
       CHECK(cost(normed).model_flops > cost(plain).model_flops);
       CHECK(cost(gated).model_flops > cost(normed).model_flops);
       CHECK(cost(normed).minimal_bytes == cost(plain).minimal_bytes);

@@ -1,7 +1,7 @@
 // The orthogonal memory's slots, and what is read of them.
 #include "attention/algorithms/lavo/lavo.hpp"
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench::lavo {

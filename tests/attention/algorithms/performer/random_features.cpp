@@ -7,7 +7,7 @@
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
 #include "attention/algorithms/tokens/operand.hpp"
 #include "attention/mechanism.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
@@ -36,7 +36,7 @@ Tensor drawn(std::int64_t count, std::int64_t width, bool orthogonal, bool chi_n
 }
 
 /// The greatest cosine between two rows of one group of `width`.
-double greatest_cosine(const Tensor& omega) {
+double max_cosine(const Tensor& omega) {
   const auto width = omega.size(1);
   double most = 0;
   for (const Tensor& group : omega.split(width)) {
@@ -52,8 +52,8 @@ double greatest_cosine(const Tensor& omega) {
 TEST_CASE("random features: orthogonal in groups, with the norms asked for") {
   const Tensor omega = drawn(37, 16, true);
   CHECK(omega.sizes() == at::IntArrayRef({37, 16}));
-  CHECK(greatest_cosine(omega) < 1e-12);
-  CHECK(greatest_cosine(drawn(37, 16, false)) > 0.1);
+  CHECK(max_cosine(omega) < 1e-12);
+  CHECK(max_cosine(drawn(37, 16, false)) > 0.1);
   CHECK((drawn(37, 16, true, false).norm(2, {1}) - 4).abs().max().item<double>() < 1e-12);
   CHECK((drawn(37, 16, false, false).norm(2, {1}) - 4).abs().max().item<double>() < 1e-12);
   // A chi distribution with 16 degrees of freedom: squares of mean 16 and variance 32.
@@ -78,7 +78,7 @@ TEST_CASE("random features: the seed alone decides them, in every dtype and for 
   asked.blocks = 3;
   const Tensor each = draw_features(3, "omega", asked, in_double());
   CHECK(each.sizes() == at::IntArrayRef({3, 20, 7}));
-  CHECK(greatest_cosine(each[2]) < 1e-12);
+  CHECK(max_cosine(each[2]) < 1e-12);
   CHECK(test::relative_error(each[0], each[1]) > 0.5);
 }
 

@@ -1,15 +1,15 @@
 // What latte, window, macchiato and the mechanisms with a gated state may put before some of their
 // projections: the options before, directions, taps and before_norm.
 #include "attention/layer.hpp"
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/registry.hpp"
 
 namespace attnbench {
 namespace {
 
+using test::Overrides;
 using test::relative_error;
-using test::Said;
 
 const std::map<std::string, std::vector<std::string>> fed_roles{
     {"latte", {"query_logits", "key_logits"}},
@@ -38,13 +38,13 @@ Problem token_sizes(Pattern pattern = Pattern::causal) {
   return problem;
 }
 
-Options chosen(const std::string& name, const Problem& problem, const Said& said) {
+Options chosen(const std::string& name, const Problem& problem, const Overrides& said) {
   const Entry& entry = test::registry().entry(name);
   return entry.derive(Options::resolve(entry.options, said), problem);
 }
 
 struct Made {
-  Made(const std::string& name, const Problem& problem, const Said& said)
+  Made(const std::string& name, const Problem& problem, const Overrides& said)
       : mechanism(test::registry().entry(name).make(chosen(name, problem, said), problem)),
         layer(mechanism, test::registry().entry(name).implementation("composite"), Scope::layer,
               3) {}
@@ -121,11 +121,11 @@ TEST_CASE("before: refused where it contradicts the pattern or itself") {
   for (const auto& [name, fed] : fed_roles) {
     CAPTURE(name);
     const Entry& entry = test::registry().entry(name);
-    const auto reason = [&](Pattern pattern, const Said& said) {
+    const auto reason = [&](Pattern pattern, const Overrides& said) {
       const Problem problem = token_sizes(pattern);
       return entry.supports(chosen(name, problem, said), problem).reason;
     };
-    const Said both{{"before", test::word("conv")}, {"directions", test::word("both")}};
+    const Overrides both{{"before", test::word("conv")}, {"directions", test::word("both")}};
     CHECK(reason(Pattern::causal, both).find("looks ahead") != std::string::npos);
     CHECK(reason(Pattern::bidirectional, both).empty() ==
           has_pattern(name, Pattern::bidirectional));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {

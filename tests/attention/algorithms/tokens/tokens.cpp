@@ -4,7 +4,7 @@
 #include <cmath>
 #include <thread>
 
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 #include "tests/support/catch.hpp"
 
 namespace attnbench {
@@ -39,10 +39,10 @@ TEST_CASE("rotated: pairs turn by their positions, a last odd channel stays, and
     for (const std::int64_t first : {0, 7}) {
       CAPTURE(width, first);
       const Tensor x = at::randn({2, 3, 19, width}, at::kDouble);
-      const Tensor y = rotated(x, first, kTableBase, Turn::forth);
+      const Tensor y = rotated(x, first, kTableBase, Rotation::forward);
       CHECK(relative_error(y, turned_in_loops(x, first, kTableBase)) < 1e-13);
-      CHECK(relative_error(rotated(y, first, kTableBase, Turn::back), x) < 1e-13);
-      CHECK(at::equal(rotated(x, rotary_table(x, first, kTableBase), Turn::forth), y));
+      CHECK(relative_error(rotated(y, first, kTableBase, Rotation::inverse), x) < 1e-13);
+      CHECK(at::equal(rotated(x, rotary_table(x, first, kTableBase), Rotation::forward), y));
     }
   }
 }
@@ -62,7 +62,7 @@ TEST_CASE("rotated: a kept table is that of its positions, width, base and dtype
     for (const Place& place : places) {
       CAPTURE(round, place.first, place.tokens, place.width, place.base);
       const Tensor x = at::randn({1, 2, place.tokens, place.width}, at::kDouble).to(place.type);
-      const Tensor y = rotated(x, place.first, place.base, Turn::forth);
+      const Tensor y = rotated(x, place.first, place.base, Rotation::forward);
       CHECK(y.scalar_type() == place.type);
       const Tensor expected = turned_in_loops(x.to(at::kDouble), place.first, place.base);
       const double bar = place.type == at::kDouble ? 1e-13 : place.type == at::kFloat ? 1e-6 : 4e-3;
@@ -79,13 +79,14 @@ TEST_CASE("rotated: a table made without gradients serves a call that records th
   Tensor first;
   {
     const c10::InferenceMode inference;
-    first = rotated(x, 3, kTableBase, Turn::forth).clone();
+    first = rotated(x, 3, kTableBase, Rotation::forward).clone();
   }
   const Tensor leaf = x.clone().requires_grad_(true);
-  const Tensor y = rotated(leaf, 3, kTableBase, Turn::forth);
+  const Tensor y = rotated(leaf, 3, kTableBase, Rotation::forward);
   CHECK(at::equal(first, y.detach()));
   y.sum().backward();
-  CHECK(relative_error(leaf.grad(), rotated(at::ones_like(x), 3, kTableBase, Turn::back)) < 1e-13);
+  CHECK(relative_error(leaf.grad(), rotated(at::ones_like(x), 3, kTableBase, Rotation::inverse)) <
+        1e-13);
 
   std::vector<int> wrong(4, 0);
   std::vector<std::thread> threads;
@@ -94,8 +95,8 @@ TEST_CASE("rotated: a table made without gradients serves a call that records th
       // More positions than are kept, so that tables come and go while others read them.
       for (std::int64_t place = 0; place < 60; ++place) {
         const std::int64_t at = (place + static_cast<std::int64_t>(i)) % 20;
-        const Tensor here = rotated(x, at, kTableBase, Turn::forth);
-        const Tensor back = rotated(here, at, kTableBase, Turn::back);
+        const Tensor here = rotated(x, at, kTableBase, Rotation::forward);
+        const Tensor back = rotated(here, at, kTableBase, Rotation::inverse);
         wrong[i] += relative_error(back, x) < 1e-13 ? 0 : 1;
       }
     });

@@ -6,7 +6,7 @@
 #include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using compare::Verdict;
+using compare::SpeedVerdict;
 using result::Result;
 using result::Status;
 
@@ -31,7 +31,7 @@ compare::Pair only_pair(const Result& base, const Result& changed) {
   REQUIRE(comparison.pairs.size() == 1);
   return comparison.pairs[0];
 }
-Verdict verdict_of(const Result& base, const Result& changed) {
+SpeedVerdict verdict_of(const Result& base, const Result& changed) {
   return only_pair(base, changed).verdict;
 }
 
@@ -39,9 +39,9 @@ Verdict verdict_of(const Result& base, const Result& changed) {
 
 TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]") {
   const Result slower = timed_result({1.10, 1.12, 1.09});
-  CHECK(verdict_of(slower, steady) == Verdict::fast);
+  CHECK(verdict_of(slower, steady) == SpeedVerdict::fast);
   const auto pair = only_pair(steady, slower);
-  CHECK(pair.verdict == Verdict::slow);
+  CHECK(pair.verdict == SpeedVerdict::slow);
   CHECK(pair.ratio == Approx(1.10));
   // Three rounds: wider than what their ranges leave.
   CHECK(pair.ratio_low < 1.09 / 1.01);
@@ -62,20 +62,20 @@ TEST_CASE("intervals apart by more than the margin are SLOW or FAST", "[compare]
 TEST_CASE("narrow intervals around 1 are SAME; wide ones, and within the margin, UNCLEAR",
           "[compare]") {
   const Result exact = timed_result({1.000, 1.001, 0.999});
-  CHECK(verdict_of(exact, timed_result({1.000, 1.001, 1.002})) == Verdict::same);
+  CHECK(verdict_of(exact, timed_result({1.000, 1.001, 1.002})) == SpeedVerdict::same);
   CHECK(verdict_of(timed_result({1.00, 1.10, 0.90}), timed_result({1.0, 1.1, 0.95})) ==
-        Verdict::unclear);
+        SpeedVerdict::unclear);
   const auto within =
       only_pair(timed_result({1.000, 1.001, 1.002}), timed_result({1.027, 1.028, 1.029}));
-  CHECK(within.verdict == Verdict::unclear);
+  CHECK(within.verdict == SpeedVerdict::unclear);
   CHECK(within.disjoint);
   CHECK_THAT(within.reason, Catch::Contains("margin"));
   // A machine that ran slower as a whole is no SLOW.
   const auto crawling = only_pair(steady, timed_result({1.20, 1.21, 1.19}, {0.012, 0.012, 0.012}));
-  CHECK(crawling.verdict == Verdict::unclear);
+  CHECK(crawling.verdict == SpeedVerdict::unclear);
   CHECK(crawling.calibrated_ratio == Approx(1.0));
   CHECK_THAT(crawling.reason, Catch::Contains("calibrated"));
-  CHECK(verdict_of(steady, timed_result({2.0, 2.0})) == Verdict::unclear);  // too few rounds
+  CHECK(verdict_of(steady, timed_result({2.0, 2.0})) == SpeedVerdict::unclear);  // too few rounds
 }
 
 TEST_CASE("three rounds that agree by chance are judged by the scatter of all cells", "[compare]") {
@@ -92,16 +92,16 @@ TEST_CASE("three rounds that agree by chance are judged by the scatter of all ce
   const auto verdict_beside = [&](const std::vector<double>& base, const std::vector<double>& now) {
     return compare::compare(beside_others(base), beside_others(now)).pairs.at(0).verdict;
   };
-  CHECK(verdict_beside({1.00, 1.01, 0.99}, {1.10, 1.12, 1.09}) == Verdict::unclear);
-  CHECK(verdict_beside({1.00, 1.01, 0.99}, {1.90, 1.91, 1.89}) == Verdict::slow);
+  CHECK(verdict_beside({1.00, 1.01, 0.99}, {1.10, 1.12, 1.09}) == SpeedVerdict::unclear);
+  CHECK(verdict_beside({1.00, 1.01, 0.99}, {1.90, 1.91, 1.89}) == SpeedVerdict::slow);
   // Six and more have order statistics of their own.
   CHECK(verdict_beside({1.00, 1.01, 0.99, 1.00, 1.01, 0.99}, {1.1, 1.11, 1.09, 1.1, 1.11, 1.09}) ==
-        Verdict::slow);
+        SpeedVerdict::slow);
 }
 
 TEST_CASE("other machines and devices allow no verdict", "[compare]") {
   Result elsewhere = timed_result({2.0, 2.0, 2.0});
-  CHECK(verdict_of(steady, elsewhere) == Verdict::slow);
+  CHECK(verdict_of(steady, elsewhere) == SpeedVerdict::slow);
   SECTION("another host") { elsewhere.machine.host = "other"; }
   SECTION("other threads") { elsewhere.run.threads = 4; }
   SECTION("a machine not told") { elsewhere.machine.cpu_model.clear(); }
@@ -115,7 +115,7 @@ TEST_CASE("other machines and devices allow no verdict", "[compare]") {
     CHECK_FALSE(compare::one_machine(here, elsewhere));
     return;
   }
-  CHECK(verdict_of(steady, elsewhere) == Verdict::unclear);
+  CHECK(verdict_of(steady, elsewhere) == SpeedVerdict::unclear);
   CHECK_FALSE(compare::one_machine(steady, elsewhere));
 }
 
@@ -124,17 +124,17 @@ TEST_CASE("cells of one side only are NEW or GONE, one that lost its time says w
   other.cells[0].id = "b";
   const auto comparison = compare::compare(steady, other);
   REQUIRE(comparison.pairs.size() == 2);
-  CHECK(comparison.pairs[0].verdict == Verdict::gone);
-  CHECK(comparison.pairs[1].verdict == Verdict::added);
+  CHECK(comparison.pairs[0].verdict == SpeedVerdict::gone);
+  CHECK(comparison.pairs[1].verdict == SpeedVerdict::added);
   CHECK(comparison.timed == 0);
 
   Result broken = steady;
   broken.cells[0].timing.clear();
   broken.cells[0].primary.clear();
   broken.cells[0].status = Status::timeout;
-  CHECK(verdict_of(steady, broken) == Verdict::unclear);
+  CHECK(verdict_of(steady, broken) == SpeedVerdict::unclear);
   CHECK(only_pair(steady, broken).reason == "ok, then timeout");
-  CHECK(verdict_of(broken, broken) == Verdict::same);
+  CHECK(verdict_of(broken, broken) == SpeedVerdict::same);
 }
 
 TEST_CASE("disturbed rounds of results measured apart enter no verdict", "[compare]") {
@@ -144,18 +144,18 @@ TEST_CASE("disturbed rounds of results measured apart enter no verdict", "[compa
     return result;
   };
   const Result slices = timed_result({8.0, 8.01, 7.99, 8.0, 8.0});
-  CHECK(verdict_of(slices, slices) == Verdict::same);
+  CHECK(verdict_of(slices, slices) == SpeedVerdict::same);
   const auto few = only_pair(disturbed(slices, 3), disturbed(slices, 4));
-  CHECK(few.verdict == Verdict::unclear);
+  CHECK(few.verdict == SpeedVerdict::unclear);
   CHECK(few.reason == "7 of 10 rounds were preempted: repeat on a quiet machine");
   const auto none = only_pair(disturbed(slices, 5), slices);
-  CHECK(none.verdict == Verdict::unclear);
+  CHECK(none.verdict == SpeedVerdict::unclear);
   CHECK_FALSE(none.base);
   // Three of five are enough, and they alone decide.
   const Result mixed = disturbed(timed_result({50, 60, 2.2, 2.21, 2.19}), 2);
   const Result base = timed_result({2.0, 2.01, 1.99, 2.0, 2.0});
   const auto slower = only_pair(base, mixed);
-  CHECK(slower.verdict == Verdict::slow);
+  CHECK(slower.verdict == SpeedVerdict::slow);
   CHECK(slower.ratio == Approx(1.1));
   CHECK(slower.left_out == 2);
   CHECK_THAT(compare::to_text(compare::compare(base, mixed), 160, false),
@@ -166,13 +166,13 @@ TEST_CASE("a cell that is disturbed in either result is UNCLEAR", "[compare]") {
   Result changed = timed_result({2.0, 2.0, 2.0});
   changed.cells[0].status = Status::disturbed;
   for (const auto& pair : {only_pair(steady, changed), only_pair(changed, steady)}) {
-    CHECK(pair.verdict == Verdict::unclear);
+    CHECK(pair.verdict == SpeedVerdict::unclear);
     CHECK_THAT(pair.reason, Catch::Contains("disturbed") && Catch::Contains("quiet machine"));
   }
-  CHECK(verdict_of(changed, changed) == Verdict::unclear);
+  CHECK(verdict_of(changed, changed) == SpeedVerdict::unclear);
   changed.cells[0].timing.clear();
   changed.cells[0].primary.clear();
-  CHECK(verdict_of(changed, changed) == Verdict::unclear);
+  CHECK(verdict_of(changed, changed) == SpeedVerdict::unclear);
 }
 
 TEST_CASE("differences of provenance are shown", "[compare]") {
@@ -189,6 +189,6 @@ TEST_CASE("a stored result against itself is the same throughout", "[compare]") 
   CHECK(comparison.disjoint == 0);
   CHECK(comparison.timed == 111);
   CHECK(std::none_of(comparison.pairs.begin(), comparison.pairs.end(), [](const auto& pair) {
-    return pair.verdict == Verdict::slow || pair.verdict == Verdict::fast;
+    return pair.verdict == SpeedVerdict::slow || pair.verdict == SpeedVerdict::fast;
   }));
 }

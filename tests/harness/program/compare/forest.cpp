@@ -18,7 +18,7 @@ Comparison example() {
   pair.id = "a";
   pair.name = "kernel latte length=1024";
   pair.what = "forward";
-  pair.verdict = Verdict::slow;
+  pair.verdict = SpeedVerdict::slow;
   pair.base = Spread{0.001, 0.00099, 0.00101};
   pair.changed = Spread{0.0011, 0.00109, 0.00112};
   pair.ratio = 1.1;

@@ -43,7 +43,7 @@ TEST_CASE("a gate of which no verdict follows is refused", "[compare][ab]") {
     Gate gate;
     gate.*member = value;
     try {
-      compare::expect_sense(gate);
+      compare::validate(gate);
     } catch (const UsageFailure& failure) {
       return failure.what();
     }

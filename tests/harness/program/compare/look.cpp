@@ -8,8 +8,8 @@ using namespace attnbench;
 using compare::Gate;
 using compare::Match;
 using compare::Pair;
+using compare::SpeedVerdict;
 using compare::Spending;
-using compare::Verdict;
 
 namespace {
 
@@ -77,8 +77,8 @@ std::set<std::string> sides_of(const std::vector<std::string>& names) {
 }  // namespace
 
 TEST_CASE("a cell that is clear at the first look wants no more rounds", "[compare][ab]") {
-  const std::vector<std::pair<double, Verdict>> clear{
-      {1.0, Verdict::same}, {0.9, Verdict::fast}, {1.01, Verdict::same}};
+  const std::vector<std::pair<double, SpeedVerdict>> clear{
+      {1.0, SpeedVerdict::same}, {0.9, SpeedVerdict::fast}, {1.01, SpeedVerdict::same}};
   for (const auto& [ratio, verdict] : clear) {
     const LookedAt run = LookedAt(Gate{}).rounds(0, 12, {ratio});
     CHECK(run.pair().verdict == verdict);
@@ -87,14 +87,14 @@ TEST_CASE("a cell that is clear at the first look wants no more rounds", "[compa
   }
   // Whatever was measured later for another timing changes nothing.
   const Pair pair = LookedAt(Gate{}).rounds(0, 12, {1.0}).rounds(12, 12, {2.0}).pair();
-  CHECK(pair.verdict == Verdict::same);
+  CHECK(pair.verdict == SpeedVerdict::same);
   CHECK(pair.rounds == 12);
 }
 
 TEST_CASE("only what is unclear goes on, to the next look and no farther than the last",
           "[compare][ab]") {
   LookedAt run = LookedAt(Gate{}).rounds(0, 12, wide);
-  CHECK(run.pair().verdict == Verdict::unclear);
+  CHECK(run.pair().verdict == SpeedVerdict::unclear);
   auto next = run.further();
   REQUIRE(next);
   CHECK(next->cells == sides_of({"a"}));
@@ -109,19 +109,19 @@ TEST_CASE("only what is unclear goes on, to the next look and no farther than th
   CHECK(next->begin == 24);
   CHECK(next->end == 48);
   run.rounds(24, 24, wide);
-  CHECK(run.pair().verdict == Verdict::unclear);
+  CHECK(run.pair().verdict == SpeedVerdict::unclear);
   CHECK(run.pair().rounds == 48);
   CHECK_FALSE(run.further());
   for (const auto status : {result::Status::crashed, result::Status::wrong}) {
     const LookedAt ended = LookedAt(Gate{}).rounds(0, 12, wide).status(1, status);
-    CHECK(ended.pair().verdict == Verdict::unclear);
+    CHECK(ended.pair().verdict == SpeedVerdict::unclear);
     CHECK_FALSE(ended.further());
   }
 }
 
 TEST_CASE("what is slow is confirmed by rounds of its own", "[compare][ab]") {
   LookedAt run = LookedAt(Gate{}).rounds(0, 12, {1.1});
-  CHECK(run.pair().verdict == Verdict::unclear);
+  CHECK(run.pair().verdict == SpeedVerdict::unclear);
   CHECK(run.pair().reason ==
         "SLOW in 12 rounds, and not confirmed: no round in fresh processes counts");
   const auto next = run.further();
@@ -132,7 +132,7 @@ TEST_CASE("what is slow is confirmed by rounds of its own", "[compare][ab]") {
   CHECK(next->drawn);
   SECTION("and stays so where they say it, too") {
     const Pair pair = run.rounds(48, 24, {1.08}).pair();
-    CHECK(pair.verdict == Verdict::slow);
+    CHECK(pair.verdict == SpeedVerdict::slow);
     CHECK(pair.ratio == Approx(1.1));  // of the first rounds alone
     REQUIRE(pair.confirmation);
     CHECK(pair.confirmation->ratio == Approx(1.08));
@@ -140,17 +140,17 @@ TEST_CASE("what is slow is confirmed by rounds of its own", "[compare][ab]") {
   }
   SECTION("and is unclear where they do not") {
     const Pair pair = run.rounds(48, 24, {1.02, 0.99}).pair();
-    CHECK(pair.verdict == Verdict::unclear);
+    CHECK(pair.verdict == SpeedVerdict::unclear);
     CHECK(pair.reason ==
           "SLOW in 12 rounds, not confirmed by 24 in fresh processes: 1.005 [0.990, 1.020]");
     CHECK_FALSE(run.further());
   }
   SECTION("or slower by less than counts") {
-    CHECK(run.rounds(48, 24, {1.02}).pair().verdict == Verdict::unclear);
+    CHECK(run.rounds(48, 24, {1.02}).pair().verdict == SpeedVerdict::unclear);
   }
   SECTION("or were interrupted") {
     const Pair pair = run.rounds(48, 3, {1.1}).pair();
-    CHECK(pair.verdict == Verdict::unclear);
+    CHECK(pair.verdict == SpeedVerdict::unclear);
     CHECK_THAT(pair.reason, Catch::Contains("3 rounds in fresh processes are too few"));
     CHECK(run.further());
   }
@@ -161,14 +161,15 @@ TEST_CASE("a change must pass both bars, and stands at once where none is to con
   Gate gate;
   gate.confirm = 0;
   const LookedAt run = LookedAt(gate).rounds(0, 12, {1.1});
-  CHECK(run.pair().verdict == Verdict::slow);
+  CHECK(run.pair().verdict == SpeedVerdict::slow);
   CHECK_FALSE(run.further());
   gate = {};
   gate.absolute_seconds = 1e-3;  // of cells of 10 ms: 10 %
-  CHECK(LookedAt(gate).rounds(0, 12, {1.08}).pair().verdict == Verdict::same);
-  CHECK(LookedAt(gate).rounds(0, 12, {0.95}).pair().verdict == Verdict::same);
-  CHECK(LookedAt(gate).rounds(0, 12, {1.2}).rounds(48, 24, {1.2}).pair().verdict == Verdict::slow);
-  CHECK(LookedAt(gate).rounds(0, 12, {1.05, 1.15}).pair().verdict == Verdict::unclear);
+  CHECK(LookedAt(gate).rounds(0, 12, {1.08}).pair().verdict == SpeedVerdict::same);
+  CHECK(LookedAt(gate).rounds(0, 12, {0.95}).pair().verdict == SpeedVerdict::same);
+  CHECK(LookedAt(gate).rounds(0, 12, {1.2}).rounds(48, 24, {1.2}).pair().verdict ==
+        SpeedVerdict::slow);
+  CHECK(LookedAt(gate).rounds(0, 12, {1.05, 1.15}).pair().verdict == SpeedVerdict::unclear);
 }
 
 namespace {
@@ -209,12 +210,12 @@ TEST_CASE("the first look is measured in stages where time has a limit", "[compa
   CHECK(next->note.empty());
   CHECK_FALSE(run.further(spent(77)));
   compare::Comparison cut = run.comparison();
-  compare::tell_of_time(cut);
-  CHECK(cut.pairs[0].verdict == Verdict::unclear);
+  compare::note_time_limit(cut);
+  CHECK(cut.pairs[0].verdict == SpeedVerdict::unclear);
   CHECK(cut.pairs[0].reason ==
         "only 4 of the first 12 rounds: the others would have ended after the gate's 100 s");
   CHECK_FALSE(run.rounds(4, 8, {1.0}).further(spent(99)));
-  CHECK(run.pair().verdict == Verdict::same);
+  CHECK(run.pair().verdict == SpeedVerdict::same);
 }
 
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
-using compare::Verdict;
+using compare::SpeedVerdict;
 using result::CellRecord;
 using result::Status;
 using test::CellBuilder;
@@ -61,7 +61,7 @@ const Medians little{1.001, 0.999, 1.002, 0.998};
 
 TEST_CASE("a disturbance of a round affects both sides, and not their ratio", "[compare]") {
   const auto fast = pair_of(three(wandering(1), wandering(0.9, little), wandering(1, little)));
-  CHECK(fast.verdict == Verdict::fast);
+  CHECK(fast.verdict == SpeedVerdict::fast);
   CHECK(fast.ratio == Approx(0.9).epsilon(0.005));
   CHECK(fast.ratio_low == Approx(0.9 * 0.998));
   CHECK(fast.ratio_high == Approx(0.9 * 1.002));
@@ -72,23 +72,23 @@ TEST_CASE("a disturbance of a round affects both sides, and not their ratio", "[
   const auto verdict = [](const Medians& changed, double control = 1) {
     return pair_of(three(wandering(1), changed, wandering(control))).verdict;
   };
-  CHECK(verdict(wandering(1.2)) == Verdict::slow);
-  CHECK(verdict(wandering(1.01, little)) == Verdict::same);
+  CHECK(verdict(wandering(1.2)) == SpeedVerdict::slow);
+  CHECK(verdict(wandering(1.01, little)) == SpeedVerdict::same);
   // An interval across the margin is UNCLEAR, with the reason.
   const auto wide = pair_of(three(wandering(1), wandering(1, {0.9, 1.1}), wandering(1)));
-  CHECK(wide.verdict == Verdict::unclear);
+  CHECK(wide.verdict == SpeedVerdict::unclear);
   CHECK_THAT(wide.reason, Catch::Contains("across 1"));
   const auto near = pair_of(three(wandering(1), wandering(1.04, {0.98, 1.02}), wandering(1)));
-  CHECK(near.verdict == Verdict::unclear);
+  CHECK(near.verdict == SpeedVerdict::unclear);
   CHECK_THAT(near.reason, Catch::Contains("within the margin"));
   // A base that moves against itself leaves no verdict.
   CHECK_THAT(pair_of(three(wandering(1), wandering(1.08), wandering(1.1))).reason,
              Catch::Contains("against itself"));
   for (const double ratio : {1.08, 0.92, 1.0, 1.5}) {
-    CHECK(verdict(wandering(ratio), 1.1) == Verdict::unclear);
+    CHECK(verdict(wandering(ratio), 1.1) == SpeedVerdict::unclear);
   }
-  CHECK(verdict(wandering(0.5), 0.9) == Verdict::unclear);
-  CHECK(verdict(wandering(1.5), 1.02) == Verdict::slow);  // within the margin it may
+  CHECK(verdict(wandering(0.5), 0.9) == SpeedVerdict::unclear);
+  CHECK(verdict(wandering(1.5), 1.02) == SpeedVerdict::slow);  // within the margin it may
 }
 
 TEST_CASE("two sides in slices of the scheduler are not the same", "[compare]") {
@@ -97,14 +97,14 @@ TEST_CASE("two sides in slices of the scheduler are not the same", "[compare]") 
   const Medians slices{8.00e-3, 8.01e-3, 7.99e-3, 8.00e-3, 8.02e-3,
                        8.00e-3, 7.99e-3, 8.00e-3, 8.01e-3, 8.00e-3};
   const auto cells = three(slices, slices, slices);
-  CHECK(pair_of(cells).verdict == Verdict::same);  // what it was called
+  CHECK(pair_of(cells).verdict == SpeedVerdict::same);  // what it was called
   for (std::size_t i = 0; i < 3; ++i) {
     auto disturbed = cells;
     disturb(disturbed[i], {0, 1, 2, 4, 5, 7});
     const auto comparison = compared(disturbed);
     const auto& pair = comparison.pairs.at(0);
     INFO(disturbed[i].label);
-    CHECK(pair.verdict == Verdict::unclear);
+    CHECK(pair.verdict == SpeedVerdict::unclear);
     CHECK(pair.reason == "6 of 10 rounds were preempted: repeat on a quiet machine");
     CHECK(pair.rounds == 10);
     CHECK(pair.left_out == 6);
@@ -121,7 +121,7 @@ TEST_CASE("no verdict comes from disturbed rounds alone, and no ratio", "[compar
   }
   const auto comparison = compared(cells);
   const auto& pair = comparison.pairs.at(0);
-  CHECK(pair.verdict == Verdict::unclear);
+  CHECK(pair.verdict == SpeedVerdict::unclear);
   CHECK(pair.reason == "8 of 8 rounds were preempted: repeat on a quiet machine");
   CHECK(pair.ratio == 0);
   const Json json = compare::to_json(comparison)["pairs"][0];
@@ -144,7 +144,7 @@ TEST_CASE("the undisturbed rounds may decide, and the others are counted", "[com
   disturb(cells[1], {5});
   const auto comparison = compared(cells);
   const auto& pair = comparison.pairs.at(0);
-  CHECK(pair.verdict == Verdict::slow);
+  CHECK(pair.verdict == SpeedVerdict::slow);
   CHECK(pair.ratio == Approx(1.2));
   CHECK(pair.left_out == 2);
   CHECK(pair.base_rounds == 6);
@@ -160,12 +160,12 @@ TEST_CASE("the undisturbed rounds may decide, and the others are counted", "[com
     some[i].status = Status::disturbed;
     some[i].reason = "its interval spans more than twice its low end";
     const auto held = pair_of(some);
-    CHECK(held.verdict == Verdict::unclear);
+    CHECK(held.verdict == SpeedVerdict::unclear);
     CHECK_THAT(held.reason, Catch::Contains("spans more than twice") &&
                                 Catch::Contains("repeat on a quiet machine"));
   }
   cells[1].status = Status::crashed;
-  CHECK(pair_of(cells).verdict == Verdict::unclear);
+  CHECK(pair_of(cells).verdict == SpeedVerdict::unclear);
   CHECK(pair_of(cells).reason == "base: ok; new: crashed");
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("rounds count that both sides have; of one measured again the last", "
   rounds[2].disturbed = true;
   rounds[2].median_seconds = 50;
   auto pair = pair_of(cells);
-  CHECK(pair.verdict == Verdict::slow);
+  CHECK(pair.verdict == SpeedVerdict::slow);
   CHECK(pair.ratio_high == Approx(2));
   CHECK(pair.left_out == 0);
   cells = three({1, 2, 4, 1, 2, 4, 1}, {2, 4, 8, 2, 4, 8, 2});
@@ -185,13 +185,13 @@ TEST_CASE("rounds count that both sides have; of one measured again the last", "
   pair = pair_of(cells);
   CHECK(pair.base_rounds == 6);
   CHECK(pair.ratio == Approx(2));
-  CHECK(pair.verdict == Verdict::slow);
+  CHECK(pair.verdict == SpeedVerdict::slow);
   CHECK_FALSE(pair.control);
 }
 
 TEST_CASE("too few rounds give no verdict, and it is said how many would", "[compare]") {
   const auto pair = pair_of(three(Medians(5, 1), Medians(5, 2), Medians(5, 1)));
-  CHECK(pair.verdict == Verdict::unclear);
+  CHECK(pair.verdict == SpeedVerdict::unclear);
   CHECK(pair.reason == "5 rounds give no interval; --rounds 6 would");
   CHECK(pair.ratio == Approx(2));
   // More sizes ask for more: all verdicts together are wrong in one of twenty.
@@ -204,7 +204,7 @@ TEST_CASE("too few rounds give no verdict, and it is said how many would", "[com
   REQUIRE(comparison.turns);
   CHECK(comparison.turns->confidence == Approx(1 - 0.05 / 4));
   for (const auto& one : comparison.pairs) {
-    CHECK(one.verdict == Verdict::unclear);
+    CHECK(one.verdict == SpeedVerdict::unclear);
     CHECK(one.reason == "7 rounds give no interval; --rounds 8 would");
   }
 }
@@ -217,8 +217,8 @@ TEST_CASE("a size that one side cannot do says so, and the others have their ver
                 side(sides.changed, 512, {1}).untimed().ended(Status::out_of_memory),
                 side(sides.base, 1024, wandering(1))});
   REQUIRE(comparison.pairs.size() == 3);
-  CHECK(comparison.pairs[0].verdict == Verdict::slow);
-  CHECK(comparison.pairs[1].verdict == Verdict::unclear);
+  CHECK(comparison.pairs[0].verdict == SpeedVerdict::slow);
+  CHECK(comparison.pairs[1].verdict == SpeedVerdict::unclear);
   CHECK(comparison.pairs[1].reason == "base: ok; new: out_of_memory");
   CHECK(comparison.pairs[2].reason == "base: ok; new: no such cell");
   const std::string text = compare::to_text(comparison, 120, false);
@@ -233,23 +233,25 @@ TEST_CASE("a size that one side cannot do says so, and the others have their ver
 }
 
 TEST_CASE("a gate fails on SLOW, and passes nothing that is UNCLEAR", "[compare]") {
-  const auto code = [](std::vector<Verdict> verdicts, bool gate) {
+  const auto code = [](std::vector<SpeedVerdict> verdicts, bool gate) {
     compare::Comparison comparison;
-    for (const Verdict verdict : verdicts) {
+    for (const SpeedVerdict verdict : verdicts) {
       comparison.pairs.emplace_back().verdict = verdict;
     }
     return compare::exit_code(comparison, gate);
   };
-  CHECK(code({Verdict::fast, Verdict::slow, Verdict::same}, false) == ExitCode::done);
-  CHECK(code({Verdict::fast, Verdict::slow, Verdict::same}, true) == ExitCode::failed);
-  CHECK(code({Verdict::fast, Verdict::same}, true) == ExitCode::done);
-  CHECK(code({Verdict::fast, Verdict::unclear}, true) == ExitCode::undecided);
-  CHECK(code({Verdict::slow, Verdict::unclear}, false) == ExitCode::undecided);
-  CHECK(code({Verdict::slow, Verdict::unclear}, true) == ExitCode::failed);
+  CHECK(code({SpeedVerdict::fast, SpeedVerdict::slow, SpeedVerdict::same}, false) ==
+        ExitCode::done);
+  CHECK(code({SpeedVerdict::fast, SpeedVerdict::slow, SpeedVerdict::same}, true) ==
+        ExitCode::failed);
+  CHECK(code({SpeedVerdict::fast, SpeedVerdict::same}, true) == ExitCode::done);
+  CHECK(code({SpeedVerdict::fast, SpeedVerdict::unclear}, true) == ExitCode::undecided);
+  CHECK(code({SpeedVerdict::slow, SpeedVerdict::unclear}, false) == ExitCode::undecided);
+  CHECK(code({SpeedVerdict::slow, SpeedVerdict::unclear}, true) == ExitCode::failed);
   // Nothing was judged: one side lacks each cell, or both ended alike without a time.
   CHECK(code({}, true) == ExitCode::undecided);
-  CHECK(code({Verdict::gone, Verdict::added}, true) == ExitCode::undecided);
-  CHECK(code({Verdict::same}, false) == ExitCode::undecided);
+  CHECK(code({SpeedVerdict::gone, SpeedVerdict::added}, true) == ExitCode::undecided);
+  CHECK(code({SpeedVerdict::same}, false) == ExitCode::undecided);
 }
 
 TEST_CASE("cells of one size stand side by side, in the order of the sizes", "[compare]") {

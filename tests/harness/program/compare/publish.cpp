@@ -6,7 +6,7 @@ using namespace attnbench::compare;
 
 namespace {
 
-Pair told(Verdict verdict, const std::string& name, double ratio = 0) {
+Pair told(SpeedVerdict verdict, const std::string& name, double ratio = 0) {
   Pair pair;
   pair.name = name;
   pair.verdict = verdict;
@@ -24,8 +24,9 @@ Pair told(Verdict verdict, const std::string& name, double ratio = 0) {
 Comparison some() {
   Comparison comparison;
   comparison.turns = Turns{"old", "new", 0.03, 0.998, {}};
-  comparison.pairs = {told(Verdict::same, "steady", 1.0), told(Verdict::slow, "slower", 1.1),
-                      told(Verdict::unclear, "a|b <script>", 1.02), told(Verdict::gone, "lost")};
+  comparison.pairs = {
+      told(SpeedVerdict::same, "steady", 1.0), told(SpeedVerdict::slow, "slower", 1.1),
+      told(SpeedVerdict::unclear, "a|b <script>", 1.02), told(SpeedVerdict::gone, "lost")};
   comparison.pairs[2].reason = "the interval goes across 1";
   comparison.pairs[3].reason = "the new side has no such cell";
   return comparison;
@@ -70,15 +71,15 @@ TEST_CASE("Markdown of a description says first what it rests on", "[compare][ab
 TEST_CASE("Markdown has room in a comment, whatever the suite", "[compare][ab]") {
   Comparison comparison = some();
   for (int i = 0; i < 3000; ++i) {
-    comparison.pairs.push_back(told(i % 2 == 0 ? Verdict::unclear : Verdict::same,
+    comparison.pairs.push_back(told(i % 2 == 0 ? SpeedVerdict::unclear : SpeedVerdict::same,
                                     std::string(400, 'x') + std::to_string(i), 1.0));
   }
   comparison.differences.assign(500, std::string(400, 'y'));
   Publication wordy = publication;
   wordy.command = std::string(100000, 'z');
   const std::string text = to_markdown(comparison, wordy);
-  CHECK(text.size() <= most_markdown);
-  CHECK(text.size() > most_markdown / 2);
+  CHECK(text.size() <= max_markdown);
+  CHECK(text.size() > max_markdown / 2);
   CHECK_THAT(text, Catch::Contains("more, which ab.json lists") && Catch::Contains("1 SLOW"));
   CHECK(count_of(text, "<details>") == count_of(text, "</details>"));
 }
@@ -95,7 +96,7 @@ TEST_CASE("JUnit has a case for each pair", "[compare][ab]") {
 TEST_CASE("several comparisons share a marker, the room and a list of tests", "[compare][ab]") {
   Publication other = publication;
   other.title = "ab decode";
-  const std::vector<Published> two{{some(), publication}, {some(), other}};
+  const std::vector<PublishedComparison> two{{some(), publication}, {some(), other}};
   const std::string text = to_markdown(two);
   CHECK_THAT(text, Catch::StartsWith("<!-- attnbench ab ci, ab decode -->\n### attnbench ab ci: "));
   CHECK(count_of(text, "<!--") == 1);
@@ -106,10 +107,11 @@ TEST_CASE("several comparisons share a marker, the room and a list of tests", "[
   CHECK(count_of(xml, "<testsuite ") == 2);
   Comparison large = some();
   for (int i = 0; i < 3000; ++i) {
-    large.pairs.push_back(told(Verdict::unclear, std::string(400, 'x') + std::to_string(i), 1.0));
+    large.pairs.push_back(
+        told(SpeedVerdict::unclear, std::string(400, 'x') + std::to_string(i), 1.0));
   }
-  const std::string full = to_markdown(std::vector<Published>(8, {large, publication}));
-  CHECK(full.size() <= most_markdown);
+  const std::string full = to_markdown(std::vector<PublishedComparison>(8, {large, publication}));
+  CHECK(full.size() <= max_markdown);
   CHECK(count_of(full, "more, which ab.json lists") == 8);
   CHECK(count_of(full, "<details>") == count_of(full, "</details>"));
 }

@@ -18,7 +18,7 @@
 
 using namespace attnbench;
 using compare::Match;
-using compare::Verdict;
+using compare::SpeedVerdict;
 using Json = nlohmann::json;
 
 namespace {
@@ -112,7 +112,7 @@ Verdicts verdicts_of_runs(const Json& recording) {
     while (begin + most + confirm <= rounds.size()) {
       compare::Pair pair = judged(rounds, begin, most, cells.size(), {});
       const std::size_t taken = pair.rounds;
-      if (pair.verdict == Verdict::slow) {
+      if (pair.verdict == SpeedVerdict::slow) {
         pair = judged(rounds, begin, taken, cells.size(), begin + taken);
         begin += confirm;
       }

@@ -45,8 +45,8 @@ TEST_CASE("cells of two builds are matched by task, label and axes", "[compare][
 
   compare::Comparison comparison;
   compare::add_missing(comparison, matched.missing);
-  CHECK(comparison.pairs[0].verdict == compare::Verdict::gone);
-  CHECK(comparison.pairs[1].verdict == compare::Verdict::added);
+  CHECK(comparison.pairs[0].verdict == compare::SpeedVerdict::gone);
+  CHECK(comparison.pairs[1].verdict == compare::SpeedVerdict::added);
   CHECK(compare::exit_code(comparison, true) == ExitCode::undecided);
 }
 

@@ -7,8 +7,8 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
+using counts::CountChange;
 using counts::Counts;
-using counts::Finding;
 
 namespace {
 
@@ -66,9 +66,9 @@ TEST_CASE("what grows, comes or goes fails, what shrinks is told", "[gate]") {
       {"same", 1000000}, {"near", 1000900}, {"more", 1080000}, {"fewer", 900000}, {"new", 7}};
   const auto findings = counts::findings_of(stored, now, counts::instructions_repeat_within);
   REQUIRE(findings.size() == 4);
-  for (const Finding& finding : findings) CHECK(finding.fails() == (finding.name != "fewer"));
+  for (const CountChange& finding : findings) CHECK(finding.fails() == (finding.name != "fewer"));
   const auto more = std::find_if(findings.begin(), findings.end(),
-                                 [](const Finding& finding) { return finding.name == "more"; });
+                                 [](const CountChange& finding) { return finding.name == "more"; });
   REQUIRE(more != findings.end());
   CHECK(counts::finding_text(*more, "instructions") ==
         "more: 1000000 to 1080000 instructions (+8.00 %)");

@@ -9,9 +9,9 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
+using counts::CountChange;
 using counts::DeviceKernel;
 using counts::DeviceKernels;
-using counts::Finding;
 
 namespace {
 
@@ -69,7 +69,7 @@ std::string changed(std::string text, const std::string& from, const std::string
 
 std::vector<std::string> failures_of(const counts::DeviceFindings& all) {
   std::vector<std::string> names;
-  for (const Finding& finding : all.findings) {
+  for (const CountChange& finding : all.findings) {
     if (finding.fails()) names.push_back(counts::finding_text(finding, "of device code"));
   }
   return names;

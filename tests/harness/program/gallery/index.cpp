@@ -62,21 +62,21 @@ TEST_CASE("the index has each suite with what is stored of it", "[gallery]") {
   const auto state = [&] { return suites.index().find("latte_v1_figure_2")->state; };
   CHECK(suites.index().all.size() == 3);
   CHECK(suites.index().find("none") == nullptr);
-  CHECK(state() == gallery::State::none);
+  CHECK(state() == gallery::StoredState::none);
   suites.keep("latte_v1_figure_2");
-  CHECK(state() == gallery::State::current);
+  CHECK(state() == gallery::StoredState::current);
   const gallery::Index index = suites.index();
   const gallery::IndexedSuite& suite = *index.find("latte_v1_figure_2");
   CHECK(quick_time(suite) == "76 s, measured");
   CHECK(stored_words(suite) == "2026-11-23, 0123456, 2 threads");
   CHECK(full_time(suite) == "not estimated");
   suites.keep("latte_v1_figure_2", "00");
-  CHECK(state() == gallery::State::stale);
+  CHECK(state() == gallery::StoredState::stale);
   CHECK_THAT(suites.index().find("latte_v1_figure_2")->state_reason, Contains("has changed"));
   suites.keep("latte_v1_figure_2", "", "paper");
   CHECK_THAT(suites.index().find("latte_v1_figure_2")->state_reason, Contains("\"paper\""));
   test::write_file(suites / "gallery/latte_v1_figure_2.json", "{}");
-  CHECK(state() == gallery::State::unreadable);
+  CHECK(state() == gallery::StoredState::unreadable);
 }
 
 TEST_CASE("papers, figures and suites select suites of the gallery", "[gallery]") {
@@ -133,7 +133,7 @@ TEST_CASE("every figure has a suite, or a reason why it has none", "[gallery]") 
 TEST_CASE("stored results of ours can be read", "[gallery]") {
   for (const gallery::IndexedSuite& suite : our_index().all) {
     INFO(suite.name);
-    CHECK(suite.state != gallery::State::unreadable);
-    if (suite.stored) CHECK(fs::file_size(suite.stored->file) <= gallery::most_stored_bytes);
+    CHECK(suite.state != gallery::StoredState::unreadable);
+    if (suite.stored) CHECK(fs::file_size(suite.stored->file) <= gallery::max_stored_bytes);
   }
 }

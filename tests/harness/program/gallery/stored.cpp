@@ -26,7 +26,7 @@ TEST_CASE("a stored result is small, has no samples, and draws the same figures"
   const test::TemporaryFolder folder;
   const fs::path file = gallery::store(fixture(), folder / "gallery", reports_folder);
   CHECK(file == folder / "gallery/fixture.json");
-  CHECK(fs::file_size(file) <= gallery::most_stored_bytes);
+  CHECK(fs::file_size(file) <= gallery::max_stored_bytes);
   const std::string text = test::read_file(file);
   for (const char* gone : {"samples_seconds", "samples_cpu_share", "preempted", "bench-1"}) {
     CHECK_THAT(text, !Contains(gone));
@@ -70,7 +70,7 @@ TEST_CASE("what is no whole measurement is not stored", "[gallery]") {
   result::Result large = fixture();
   for (int i = 0; i < 5; ++i) large.cells.insert(large.cells.end(), 40, large.cells.front());
   CHECK_THROWS_WITH(store(large),
-                    Contains("expected at most " + std::to_string(gallery::most_stored_bytes)));
+                    Contains("expected at most " + std::to_string(gallery::max_stored_bytes)));
   CHECK(fs::is_empty(folder.path()));
 }
 

@@ -17,7 +17,7 @@ namespace {
 std::shared_ptr<const Cache> text_of_splits(const TemporaryFolder& folder, const std::string& train,
                                             const std::string& test) {
   write_files(folder / "raw", {{"train/a", train}, {"validation/a", "unused"}, {"test/a", test}});
-  TextRules rules;
+  TextFileRules rules;
   rules.division = Division::folders;
   const auto source = read_text(folder / "raw", rules);
   prepare(*source, folder / "text.prepared");
@@ -66,7 +66,7 @@ TEST_CASE("probabilities of all bytes add up to one", "[lm]") {
 
 TEST_CASE("prepared data of another task are no text", "[lm]") {
   const TemporaryFolder folder;
-  Description description;
+  DataDescription description;
   description.task = "lra.text";
   description.settings = Json::object();
   description.classes = {"x"};
@@ -74,14 +74,14 @@ TEST_CASE("prepared data of another task are no text", "[lm]") {
   description.first_token = 1;
   class One final : public RowSource {
    public:
-    explicit One(Description description) : description_(std::move(description)) {}
-    const Description& description() const override { return description_; }
+    explicit One(DataDescription description) : description_(std::move(description)) {}
+    const DataDescription& description() const override { return description_; }
     std::uint64_t rows() const override { return 1; }
     std::uint64_t cache_bytes() const override { return 1000; }
     void make(std::uint64_t, Row& row) override { row.tokens = {5}; }
 
    private:
-    Description description_;
+    DataDescription description_;
   } source(description);
   prepare(source, folder / "other.prepared");
   CHECK(says(refusal([&] { Text(std::make_shared<Cache>(folder / "other.prepared")); }),

@@ -31,7 +31,7 @@ std::string some_text(std::size_t bytes) {
 }
 
 /// The text of each split, as prepared.
-std::map<Split, std::string> prepared_texts(const fs::path& from, const TextRules& rules = {}) {
+std::map<Split, std::string> prepared_texts(const fs::path& from, const TextFileRules& rules = {}) {
   const TemporaryFolder folder;
   const auto source = read_text(from, rules);
   prepare(*source, folder / "text.prepared");
@@ -45,12 +45,12 @@ std::map<Split, std::string> prepared_texts(const fs::path& from, const TextRule
   return texts;
 }
 
-std::string refused(const fs::path& from, const TextRules& rules = {}) {
+std::string refused(const fs::path& from, const TextFileRules& rules = {}) {
   return refusal([&] { read_text(from, rules); });
 }
 
-TextRules divided(Division division) {
-  TextRules rules;
+TextFileRules divided(Division division) {
+  TextFileRules rules;
   rules.division = division;
   return rules;
 }
@@ -75,7 +75,7 @@ TEST_CASE("a text is split by place, whatever it is packed in", "[lm]") {
     CHECK(texts.at(Split::validation) == text.substr(90'003, 5'000));
     CHECK(texts.at(Split::test) == text.substr(95'003));
   }
-  TextRules rules;
+  TextFileRules rules;
   rules.validation_share = 0.25;
   rules.test_share = 0.5;
   const auto texts = prepared_texts(folder / "plain", rules);
@@ -111,9 +111,9 @@ TEST_CASE("an interrupted preparation of a text goes on to the same bytes", "[lm
   const TemporaryFolder folder;
   write_files(folder / "folder", {{"a", some_text(3'000'000)}, {"b", some_text(6'000'000)}});
   PrepareOptions options;
-  options.progress = [](const Progress& progress) { return progress.done < 1500; };
+  options.progress = [](const PreparationProgress& progress) { return progress.done < 1500; };
   const auto source = read_text(folder / "folder");
-  CHECK_THROWS_AS(prepare(*source, folder / "broken", options), Cancelled);
+  CHECK_THROWS_AS(prepare(*source, folder / "broken", options), PreparationCancelled);
   const auto again = read_text(folder / "folder");
   CHECK(prepare(*again, folder / "broken").resumed_rows >= 1000);
   const auto whole = read_text(folder / "folder");
@@ -162,7 +162,7 @@ TEST_CASE("what is no text is refused with the remedy", "[lm]") {
   write_file(folder / "short", some_text(1'000));
   CHECK(says(refused(folder / "short", divided(Division::enwik8)),
              {"has 1000 bytes, enwik8 has 100000000", "set split to place"}));
-  TextRules rules;
+  TextFileRules rules;
   rules.validation_share = 0.6;
   rules.test_share = 0.4;
   CHECK(says(refused(folder / "short", rules), {"leave a split without bytes", "takes 600"}));
@@ -176,7 +176,7 @@ TEST_CASE("bytes that are no text are learned from where that is said alone", "[
   write_file(folder / "zeros", std::string(2'000, '\0'));
   write_file(folder / "texts/a", some_text(1'000));
   write_file(folder / "texts/b.7z", "7z\xbc\xaf\x27\x1c" + some_text(1'000));
-  TextRules raw;
+  TextFileRules raw;
   raw.raw = true;
   CHECK(says(refused(folder / "zeros"), {"100 % of its bytes", "--raw"}));
   CHECK(says(refused(folder / "texts"), {"b.7z", "a 7-Zip archive", "--raw"}));

@@ -9,6 +9,7 @@
 #include "tests/tasks/data/support.hpp"
 
 using namespace attnbench;
+using namespace attnbench::tasks::data;
 using namespace attnbench::tasks::data::lra;
 using namespace attnbench::test;
 

@@ -7,6 +7,7 @@
 #include "tests/tasks/data/support.hpp"
 
 using namespace attnbench;
+using namespace attnbench::tasks::data;
 using namespace attnbench::tasks::data::lra;
 using namespace attnbench::test;
 
@@ -29,8 +30,8 @@ std::map<std::string, std::string> reviews(int each) {
   return files;
 }
 
-TextRules holding_out(std::uint32_t rows) {
-  TextRules rules;
+ReviewRules holding_out(std::uint32_t rows) {
+  ReviewRules rules;
   rules.hold_out = rows;
   return rules;
 }

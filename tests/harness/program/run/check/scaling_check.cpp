@@ -24,7 +24,7 @@ struct Machine {
   double peak_bytes = 0;
   std::int64_t fails_from = 1 << 30;
   double seconds_in_length = 0;  ///< a term in T^1 beside, for each token
-  double most_length = 1 << 20;  ///< longer ones do not fit into memory
+  double max_length = 1 << 20;   ///< longer ones do not fit into memory
   int slow_calls = 0;            ///< that many cells take 3 times as long
   double slow_from = 0;          ///< of those, the ones of this length and longer
   int children = 0;
@@ -36,7 +36,7 @@ struct Machine {
   }
 
   bool fitting(const Json& request) const {
-    return request.at("cells").front().at("settings").at("length").get<double>() <= most_length;
+    return request.at("cells").front().at("settings").at("length").get<double>() <= max_length;
   }
 
   Json operator()(const Json& request) {
@@ -160,7 +160,7 @@ TEST_CASE("an exponent hidden by a smaller term is looked for at greater lengths
   SECTION("not where they do not fit, nor where they fail") {
     Machine failing = machine;
     failing.fails_from = 4096;
-    machine.most_length = 2048;
+    machine.max_length = 2048;
     for (Machine* one : {&machine, &failing}) {
       const auto rows = grown(*one);
       CHECK(rows[0].fit.verdict == GrowthVerdict::below);

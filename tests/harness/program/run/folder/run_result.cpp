@@ -78,7 +78,7 @@ TEST_CASE("card and provenance name the BLAS that the worker had, and who chose 
       "attnbench",
       std::map<std::string, double>{{"Prescott", 29e9}, {"SkylakeX", 193e9}},
       {}};
-  ProbeAnswer probe;
+  DeviceProbe probe;
   probe.machine["blas"] = {{"library", "/now.so"}, {"config", "0.3.21"}};
   const Result whole = run_result(facts, {}, {}, {{"cpu", probe}, {"cuda", probe}});
   REQUIRE(whole.machine.blas);

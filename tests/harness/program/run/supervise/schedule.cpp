@@ -161,15 +161,15 @@ TEST_CASE("further rounds are those of some cells, after all others", "[schedule
   sharing.in_turns = true;
   Schedule schedule({cell("a"), cell("b"), cell("c")}, sharing);
   CHECK(order(schedule) == "a0 b0 c0 c1 b1 a1");
-  REQUIRE(schedule.go_on({{"a", "c"}, 2, 4, false}));
+  REQUIRE(schedule.next_rounds({{"a", "c"}, 2, 4, false}));
   CHECK(schedule.steps_left() == 4);
   CHECK(order(schedule) == "a2 c2 c3 a3");
-  CHECK_FALSE(schedule.go_on({{"a", "c"}, 2, 4, false}));
+  CHECK_FALSE(schedule.next_rounds({{"a", "c"}, 2, 4, false}));
   SECTION("in an order that is drawn, and the same where the run is resumed") {
     const auto drawn_order = [&] {
       Schedule drawn({cell("a"), cell("b")}, sharing);
       CHECK(order(drawn) == "a0 b0 b1 a1");
-      REQUIRE(drawn.go_on({{"a", "b"}, 48, 60, true}));
+      REQUIRE(drawn.next_rounds({{"a", "b"}, 48, 60, true}));
       CHECK(drawn.is_drawn());
       return order(drawn);
     };
@@ -185,7 +185,7 @@ TEST_CASE("further rounds are those of some cells, after all others", "[schedule
   }
   SECTION("of a cell that failed meanwhile there are none") {
     schedule.add("a", 1, false);
-    REQUIRE(schedule.go_on({{"a", "c"}, 4, 5, false}));
+    REQUIRE(schedule.next_rounds({{"a", "c"}, 4, 5, false}));
     CHECK(order(schedule) == "c4");
   }
 }

@@ -1,4 +1,4 @@
-#include "harness/program/commands/findings.hpp"
+#include "harness/program/commands/shared/findings.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include "core/text/printable.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/machine.hpp"
-#include "harness/program/commands/measuring.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
 #include "harness/program/run/folder/run_result.hpp"
 #include "reports/page/check.hpp"
 

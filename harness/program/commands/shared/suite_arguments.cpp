@@ -1,4 +1,4 @@
-#include "harness/program/commands/suite_arguments.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/profile.hpp"
 #include "harness/program/suite/suite.hpp"
 #include "harness/program/suite/suite_entries.hpp"

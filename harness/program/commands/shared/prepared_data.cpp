@@ -1,4 +1,4 @@
-#include "harness/program/commands/prepared_data.hpp"
+#include "harness/program/commands/shared/prepared_data.hpp"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include "core/process/signals.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 #include "tasks/data/lra/listops.hpp"
 #include "tasks/data/lra/png.hpp"
 #include "tasks/data/prepare.hpp"
@@ -53,7 +53,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  void show(const data::Progress& progress) {
+  void show(const data::PreparationProgress& progress) {
     const bool another = progress.stage != stage_;
     if (another) shown_ = -seconds_between_lines;  // each stage has a clock of its own
     stage_ = progress.stage;
@@ -80,13 +80,13 @@ class ProgressLine {
   }
 
  private:
-  std::string text(const data::Progress& progress) const {
+  std::string text(const data::PreparationProgress& progress) const {
     const double share = progress.total == 0 ? 1
                                              : static_cast<double>(progress.done) /
                                                    static_cast<double>(progress.total);
     char percent[16];
     std::snprintf(percent, sizeof percent, " (%.0f %%)", 100 * share);
-    const bool rows = progress.stage == data::Progress::Stage::making;
+    const bool rows = progress.stage == data::PreparationProgress::Stage::making;
     std::string line = name_ + ": ";
     if (rows) {
       line += grouped(progress.done) + " of " + grouped(progress.total) + " rows";
@@ -110,13 +110,13 @@ class ProgressLine {
   std::string name_;
   bool terminal_;
   bool drawn_ = false;
-  data::Progress::Stage stage_ = data::Progress::Stage::making;
+  data::PreparationProgress::Stage stage_ = data::PreparationProgress::Stage::making;
   double shown_ = -seconds_between_lines;
   std::uint64_t done_ = 0;  ///< at the line before
 };
 
 /// "hold_out=2500 data_seed=0"; versions of generators and readers are not settings of users.
-std::string settings_text(const data::Description& description) {
+std::string settings_text(const data::DataDescription& description) {
   std::string text;
   for (const auto& [name, value] : description.settings.items()) {
     if (name == "generator" || name == "reader") continue;
@@ -224,13 +224,13 @@ void prepare_and_show(const PrepareRequest& request, const data::ProgressCall& c
 int prepare_data(const PrepareRequest& request) {
   process::Interrupts interrupts;
   ProgressLine line(request.task->name);
-  const auto call = [&](const data::Progress& progress) {
+  const auto call = [&](const data::PreparationProgress& progress) {
     line.show(progress);
     return interrupts.count() == 0;
   };
   try {
     prepare_and_show(request, call, line);
-  } catch (const data::Cancelled&) {
+  } catch (const data::PreparationCancelled&) {
     line.end();
     std::cerr
         << "interrupted: what was prepared is kept, and the same command continues from there\n";
@@ -245,13 +245,13 @@ int prepare_data(const PrepareRequest& request) {
 int list_prepared_data(const std::string& folder) {
   const std::vector<data::PreparedFile> files =
       folder.empty() ? std::vector<data::PreparedFile>{} : data::caches_in(folder);
-  std::vector<Row> rows{{"task", "rows", "size", "content", "file", "settings"}};
+  std::vector<TableRow> rows{{"task", "rows", "size", "content", "file", "settings"}};
   for (const data::PreparedFile& file : files) {
     if (!file.cache) {
       rows.push_back({"?", "-", "-", "-", file.file.string(), file.fault});
       continue;
     }
-    const data::Description& description = file.cache->description();
+    const data::DataDescription& description = file.cache->description();
     rows.push_back({description.task, grouped(file.cache->rows()),
                     text::human_bytes(static_cast<double>(file.cache->bytes())),
                     file.cache->content_hash().substr(0, 12), file.file.string(),

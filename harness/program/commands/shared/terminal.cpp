@@ -1,4 +1,4 @@
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -69,10 +69,10 @@ void print_coloured(const std::string& text) {
   print_with_sequences(text::printable(text, text::Breaks::kept));
 }
 
-void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::string& indent,
+void print_columns(std::ostream& out, const std::vector<TableRow>& rows, const std::string& indent,
                    std::size_t width) {
   std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) {
       widths[i] = std::max(widths[i], text::display_width(row[i]));
@@ -82,7 +82,7 @@ void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::s
   std::size_t hanging = indent.size();
   for (std::size_t i = 0; i < aligned; ++i) hanging += widths[i] + 2;
   if (aligned < widths.size() && hanging + least > width) hanging = indent.size() + 4;
-  for (const Row& row : rows) {
+  for (const TableRow& row : rows) {
     std::string line = indent;
     for (std::size_t i = 0; i < std::min(aligned, row.size()); ++i) {
       if (i > 0) line.append("  ");

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/program/commands/suite_arguments.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/compare/sides.hpp"
 #include "harness/program/suite/suite.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 #include "harness/program/suite/suite.hpp"
 
 namespace attnbench::commands {

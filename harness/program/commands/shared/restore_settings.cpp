@@ -1,4 +1,4 @@
-#include "harness/program/commands/recall.hpp"
+#include "harness/program/commands/shared/restore_settings.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -65,7 +65,7 @@ std::string verb_of(const run::JournalHeader& header) {
 
 }  // namespace
 
-void recall(run::RunSettings& settings, const std::string& verb, const Command& command) {
+void restore_settings(run::RunSettings& settings, const std::string& verb, const Command& command) {
   const fs::path journal = run::find_run_folder(settings.resume).journal();
   const run::Json json = run::read_journal(journal).header;
   std::string why;

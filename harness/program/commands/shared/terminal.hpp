@@ -21,7 +21,7 @@ void print_coloured(const std::string& text);
 /// The same for text that has escape sequences of ours already, and is printable otherwise.
 void print_with_sequences(const std::string& text);
 
-using Row = std::vector<std::string>;
+using TableRow = std::vector<std::string>;
 
 /// A width at which no line is broken, for output to a file or another program.
 constexpr std::size_t whole_lines = static_cast<std::size_t>(-1);
@@ -29,7 +29,7 @@ constexpr std::size_t whole_lines = static_cast<std::size_t>(-1);
 /// Prints `rows` (the first may be a heading) with two blanks between columns. Cells that begin
 /// with a digit or "-" are right-aligned. Where a row is wider than `width`, columns that fit stay
 /// aligned and each other column becomes a paragraph beside them.
-void print_columns(std::ostream& out, const std::vector<Row>& rows, const std::string& indent = "",
-                   std::size_t width = whole_lines);
+void print_columns(std::ostream& out, const std::vector<TableRow>& rows,
+                   const std::string& indent = "", std::size_t width = whole_lines);
 
 }  // namespace attnbench::commands

@@ -1,4 +1,4 @@
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 
 #include <iostream>
 #include <sstream>

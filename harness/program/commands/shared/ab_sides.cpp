@@ -1,4 +1,4 @@
-#include "harness/program/commands/ab_sides.hpp"
+#include "harness/program/commands/shared/ab_sides.hpp"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include "core/process/python_word.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/suite/sides.hpp"
 #include "harness/program/suite/suite_entries.hpp"
@@ -128,8 +128,8 @@ std::vector<OneSide> sides_of(const SuiteArguments& arguments, const suite::Docu
     side.word = words[i];
     if (kind == SideKind::build) side.build.worker = worker_in(words[i]);
     if (kind == SideKind::plugin) {
-      constexpr std::size_t most_bytes = 4096 * mebibyte;
-      expect_regular_file(words[i], "a plugin's shared object", most_bytes);
+      constexpr std::size_t max_bytes = 4096 * mebibyte;
+      expect_regular_file(words[i], "a plugin's shared object", max_bytes);
       side.build.plugins.push_back(fs::absolute(words[i]).lexically_normal());
     }
     if (kind == SideKind::mechanism) side.document = suite::with_mechanism(document, words[i]);

@@ -1,4 +1,4 @@
-#include "tests/attention/held.hpp"
+#include "tests/attention/fixture.hpp"
 
 #include <limits>
 #include <utility>
@@ -35,7 +35,7 @@ std::vector<std::string> implementations_of(const std::string& mechanism) {
   return names;
 }
 
-Held::Held(const std::string& mechanism, Problem sizes, const Said& said, double scale)
+Fixture::Fixture(const std::string& mechanism, Problem sizes, const Overrides& said, double scale)
     : problem(std::move(sizes)), entry(registry().entry(mechanism)) {
   problem.kv_heads = problem.heads;
   if (problem.pattern != Pattern::cross) problem.key_length = problem.length;
@@ -57,7 +57,7 @@ Held::Held(const std::string& mechanism, Problem sizes, const Said& said, double
   upstream = normal({problem.batch, problem.heads, problem.length, problem.value_dim}, 99);
 }
 
-Inputs Held::typed(at::ScalarType type, bool requires_grad) const {
+Inputs Fixture::typed(at::ScalarType type, bool requires_grad) const {
   Inputs copy;
   copy.key_mask = inputs.key_mask;
   for (const auto& [name, tensor] : inputs.tensors) {
@@ -66,7 +66,7 @@ Inputs Held::typed(at::ScalarType type, bool requires_grad) const {
   return copy;
 }
 
-std::shared_ptr<Mechanism> Held::made(at::ScalarType type) const {
+std::shared_ptr<Mechanism> Fixture::made(at::ScalarType type) const {
   Problem typed_problem = problem;
   typed_problem.dtype = dtype_of(type);
   typed_problem.gradient = true;
@@ -77,18 +77,18 @@ std::shared_ptr<Mechanism> Held::made(at::ScalarType type) const {
   return mechanism;
 }
 
-at::Tensor Held::output(const std::string& implementation, at::ScalarType type) const {
+at::Tensor Fixture::output(const std::string& implementation, at::ScalarType type) const {
   const at::NoGradGuard no_grad;
   const auto& mix = entry.implementation(implementation).mix;
   return mix(*made(type), typed(type, false), nullptr).output.to(at::kDouble);
 }
 
-State Held::empty_state(at::ScalarType type) const {
+State Fixture::empty_state(at::ScalarType type) const {
   return made(type)->empty_state(problem.batch, problem.length, at::TensorOptions(type));
 }
 
-at::Tensor Held::step(const std::string& implementation, State& state, std::int64_t begin,
-                      std::int64_t end, at::ScalarType type) const {
+at::Tensor Fixture::step(const std::string& implementation, State& state, std::int64_t begin,
+                         std::int64_t end, at::ScalarType type) const {
   const at::NoGradGuard no_grad;
   Inputs part = typed(type, false);
   const auto mechanism = made(type);
@@ -101,8 +101,8 @@ at::Tensor Held::step(const std::string& implementation, State& state, std::int6
   return entry.implementation(implementation).mix(*mechanism, part, &state).output.to(at::kDouble);
 }
 
-std::map<std::string, at::Tensor> Held::gradients(const std::string& implementation,
-                                                  at::ScalarType type) const {
+std::map<std::string, at::Tensor> Fixture::gradients(const std::string& implementation,
+                                                     at::ScalarType type) const {
   const Inputs leaves = typed(type, true);
   const auto mechanism = made(type);
   const at::Tensor output =

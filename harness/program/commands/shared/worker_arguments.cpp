@@ -1,4 +1,4 @@
-#include "harness/program/commands/worker_arguments.hpp"
+#include "harness/program/commands/shared/worker_arguments.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 #include "harness/program/run/supervise/settings.hpp"
 #include "reports/verdict/verdict.hpp"
 
@@ -21,7 +21,7 @@ struct WaitArguments {
   const Command* command = nullptr;
 
   /// Nothing where neither flag was given.
-  std::optional<double> most_seconds() const;
+  std::optional<double> max_seconds() const;
 };
 
 /// Adds --now and --wait.

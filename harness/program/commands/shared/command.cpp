@@ -1,4 +1,4 @@
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -65,7 +65,7 @@ int end_with(const CLI::App& app, const CLI::ParseError& error) {
   return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
 }
 
-constexpr double most_seconds = 1e9;
+constexpr double max_seconds = 1e9;
 
 std::string number_text(double number) {
   char text[32];
@@ -137,8 +137,8 @@ Argument Argument::not_negative() const {
 }
 
 Argument Argument::positive_seconds() const {
-  return with_range("above 0, at most " + number_text(most_seconds),
-                    [](double value) { return value > 0 && value <= most_seconds; });
+  return with_range("above 0, at most " + number_text(max_seconds),
+                    [](double value) { return value > 0 && value <= max_seconds; });
 }
 
 Argument Argument::with_range(const std::string& words, std::function<bool(double)> holds) const {

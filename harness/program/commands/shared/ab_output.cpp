@@ -1,4 +1,4 @@
-#include "harness/program/commands/ab_output.hpp"
+#include "harness/program/commands/shared/ab_output.hpp"
 
 #include <filesystem>
 #include <iostream>
@@ -40,8 +40,9 @@ std::string alone(const std::string& reproduce, const compare::Pair& pair) {
 
 }  // namespace
 
-compare::Published published_ab(const run::RunOutcome& outcome, const compare::SidesPlan& plan,
-                                const compare::Comparison& comparison) {
+compare::PublishedComparison published_ab(const run::RunOutcome& outcome,
+                                          const compare::SidesPlan& plan,
+                                          const compare::Comparison& comparison) {
   compare::Publication publication;
   publication.title = "ab " + (plan.suite.empty() ? plan.base + " " + plan.changed
                                                   : fs::path(plan.suite).stem().string());
@@ -52,14 +53,14 @@ compare::Published published_ab(const run::RunOutcome& outcome, const compare::S
   return {comparison, publication};
 }
 
-void publish_ab(const AbFiles& files, const std::vector<compare::Published>& all) {
+void publish_ab(const AbFiles& files, const std::vector<compare::PublishedComparison>& all) {
   if (files.markdown) files.markdown->write(compare::to_markdown(all));
   if (files.junit) files.junit->write(compare::to_junit(all));
 }
 
 void print_slow(const compare::Comparison& comparison, const std::string& reproduce) {
   for (const compare::Pair& pair : comparison.pairs) {
-    if (pair.verdict != compare::Verdict::slow) continue;
+    if (pair.verdict != compare::SpeedVerdict::slow) continue;
     std::cout << "slow    " << pair.name << ", "
               << compare::ratio_text(pair.ratio, pair.ratio_low, pair.ratio_high)
               << "; alone: " << alone(reproduce, pair) << "\n";

@@ -1,4 +1,4 @@
-#include "harness/program/commands/measuring.hpp"
+#include "harness/program/commands/shared/measuring.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -11,8 +11,8 @@
 #include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/shell.hpp"
-#include "harness/program/commands/suite_arguments.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
@@ -37,7 +37,7 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> flags
 
 bool MeasureArguments::given(const char* flag) const { return command->given(flag); }
 
-std::optional<double> WaitArguments::most_seconds() const {
+std::optional<double> WaitArguments::max_seconds() const {
   if (now) return 0;
   if (command == nullptr || !command->given("--wait")) return std::nullopt;
   return seconds;
@@ -88,7 +88,7 @@ run::RunSettings settings_of(const MeasureArguments& arguments) {
   if (!arguments.memory_limit.empty()) {
     settings.memory_limit_bytes = process::parse_bytes(arguments.memory_limit);
   }
-  settings.wait_seconds = arguments.wait.most_seconds();
+  settings.wait_seconds = arguments.wait.max_seconds();
   settings.keep_blas_core = arguments.keep_blas_core;
   settings.ceilings = !arguments.no_ceilings;
   settings.progress = run::progress_style_from(arguments.progress);

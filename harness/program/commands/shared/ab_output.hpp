@@ -19,11 +19,12 @@ struct AbFiles {
 };
 
 /// The part of the files on one suite.
-compare::Published published_ab(const run::RunOutcome& outcome, const compare::SidesPlan& plan,
-                                const compare::Comparison& comparison);
+compare::PublishedComparison published_ab(const run::RunOutcome& outcome,
+                                          const compare::SidesPlan& plan,
+                                          const compare::Comparison& comparison);
 
 /// Throws EnvironmentFailure where a file cannot be written.
-void publish_ab(const AbFiles& files, const std::vector<compare::Published>& all);
+void publish_ab(const AbFiles& files, const std::vector<compare::PublishedComparison>& all);
 
 /// A line for each cell that is SLOW: its ratio, and how to run it alone. `reproduce` is the
 /// command of the run without what chooses cells.

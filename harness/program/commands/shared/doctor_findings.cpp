@@ -11,8 +11,8 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/measure/condition.hpp"
-#include "harness/program/commands/findings.hpp"
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/findings.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -52,7 +52,7 @@ std::string tried_text(const result::MachineCard& card) {
 }
 
 void print_machine(std::ostream& out, const result::MachineCard& card) {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   const Json facts = card;
   for (const char* key : {"host", "os", "kernel", "cpu_model", "cores", "threads", "allowed_cpus",
                           "cpu_quota", "governor", "virtualised", "isa"}) {
@@ -114,7 +114,7 @@ std::string on_or_off(const std::optional<bool>& mode) {
 void print_card(std::ostream& out, const std::string& word, const DeviceFound& found) {
   const result::DeviceCard card = found.card.value_or(result::DeviceCard{});
   const measure::DeviceCondition condition = found.condition.value_or(measure::DeviceCondition{});
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   const auto add = [&](const char* name, const std::string& text) {
     if (!text.empty()) rows.push_back({name, " " + text});
   };
@@ -156,7 +156,7 @@ void print_devices(std::ostream& out, const std::map<std::string, DeviceFound>& 
 }
 
 /// "fma_float32_flops_per_second" as name, rate and unit.
-Row ceiling_row(const std::string& key, double rate) {
+TableRow ceiling_row(const std::string& key, double rate) {
   for (const auto& [ending, unit] :
        {std::pair<std::string, std::string>{"_flops_per_second", "FLOP/s"},
         {"_bytes_per_second", "B/s"},
@@ -173,10 +173,10 @@ void print_ceilings(std::ostream& out, const std::string& word, const Values& ce
     out << "Ceilings of " << word << "\n  not measured: " << shown(*refusal) << "\n";
     return;
   }
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const auto& [key, value] : ceilings) {
     if (!value.is_number()) continue;
-    if (Row row = ceiling_row(key, value.get<double>()); !row.empty()) rows.push_back(row);
+    if (TableRow row = ceiling_row(key, value.get<double>()); !row.empty()) rows.push_back(row);
   }
   out << "Ceilings of " << word;
   if (const Json* const threads = find_value(ceilings, "threads")) {
@@ -201,7 +201,7 @@ void print_measured(std::ostream& out, const DoctorFound& found) {
 }
 
 void print_places(std::ostream& out, const std::map<std::string, std::string>& places) {
-  std::vector<Row> rows;
+  std::vector<TableRow> rows;
   for (const auto& [name, path] : places) rows.push_back({name, path});
   out << "Places\n";
   print_columns(out, rows, "  ");

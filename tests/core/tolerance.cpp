@@ -1,4 +1,4 @@
-#include "attention/conformance/tolerance.hpp"
+#include "core/tolerance.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "harness/program/commands/terminal.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -10,13 +10,13 @@ using namespace attnbench::commands;
 
 namespace {
 
-std::string printed(const std::vector<Row>& rows, std::size_t width) {
+std::string printed(const std::vector<TableRow>& rows, std::size_t width) {
   std::ostringstream out;
   print_columns(out, rows, "  ", width);
   return out.str();
 }
 
-const std::vector<Row> options{
+const std::vector<TableRow> options{
     {"option", "default", "meaning"},
     {"latents_total", "0", "latents of all heads together, the papers' L; 0 = as many as in each"},
     {"chunk", "64", "tokens that are taken together"}};
@@ -39,8 +39,8 @@ TEST_CASE("columns: what does not fit is a paragraph beside those that do", "[co
 }
 
 TEST_CASE("columns: several that do not fit are paragraphs one below the other", "[columns]") {
-  const std::vector<Row> rows{{"mqar", "Recall of values by their keys, after training", "a, b, c"},
-                              {"copy", "", "d"}};
+  const std::vector<TableRow> rows{
+      {"mqar", "Recall of values by their keys, after training", "a, b, c"}, {"copy", "", "d"}};
   CHECK(printed(rows, 40) ==
         "  mqar  Recall of values by their keys,\n"
         "        after training\n"

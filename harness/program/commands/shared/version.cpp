@@ -1,7 +1,7 @@
 // attnbench --version.
 
 #include "core/process/fingerprint.hpp"
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 #include "harness/program/run/plan/blas_core.hpp"
 #include "harness/program/run/plan/planning.hpp"
 

@@ -109,27 +109,8 @@ std::string exit_codes();
 /// What --version prints: version, commit, LibTorch and BLAS; what is not known, with the reason.
 std::string version_text();
 
-void add_run(CommandLine& line);
-void add_report(CommandLine& line);
-void add_apply(CommandLine& line);
-void add_data(CommandLine& line);
-void add_generate(CommandLine& line);
-void add_check(CommandLine& line);
-void add_plan(CommandLine& line);
-void add_validate(CommandLine& line);
-void add_list(CommandLine& line);
-void add_describe(CommandLine& line);
-void add_doctor(CommandLine& line);
-void add_compare(CommandLine& line);
-void add_ab(CommandLine& line);
-void add_import(CommandLine& line);
-void add_merge(CommandLine& line);
-void add_submit(CommandLine& line);
-void add_status(CommandLine& line);
-void add_trend(CommandLine& line);
-void add_gate(CommandLine& line);
-void add_figures(CommandLine& line);
-void add_schema(CommandLine& line);
-void add_new(CommandLine& line);
+/// All commands, in the order of commands.txt. The build generates it: a line NAME there is
+/// declared by declare_NAME in commands/NAME.cpp.
+void declare_all(CommandLine& line);
 
 }  // namespace attnbench::commands

@@ -6,7 +6,7 @@
 
 #include "core/catalogue.hpp"
 #include "core/process/fingerprint.hpp"
-#include "harness/program/commands/command.hpp"
+#include "harness/program/commands/shared/command.hpp"
 
 namespace attnbench::commands {
 

@@ -13,7 +13,7 @@ namespace attnbench::test {
 /// |a - b| / |b| over all elements, or |a| where b is 0; infinite if a is not finite.
 double relative_error(const at::Tensor& a, const at::Tensor& b);
 
-using Said = std::map<std::string, OptionValue>;
+using Overrides = std::map<std::string, OptionValue>;
 
 /// Option values.
 inline OptionValue count(std::int64_t number) { return number; }
@@ -22,11 +22,12 @@ inline OptionValue word(const char* text) { return std::string(text); }
 /// The names of a built-in mechanism's implementations.
 std::vector<std::string> implementations_of(const std::string& mechanism);
 
-class Held {
+class Fixture {
  public:
   /// A built-in mechanism with options as a user gives them. Inputs are seeded normals in double,
   /// parameters and buffers those that the mechanism draws.
-  Held(const std::string& mechanism, Problem problem, const Said& said = {}, double scale = 1);
+  Fixture(const std::string& mechanism, Problem problem, const Overrides& said = {},
+          double scale = 1);
 
   /// The output of an implementation in `type`, as double.
   at::Tensor output(const std::string& implementation, at::ScalarType type = at::kDouble) const;
