@@ -129,8 +129,8 @@ class CommandLines(unittest.TestCase):
         self.kind = commands.Commands("/bin/false", self.scratch)
 
     def test_every_command_is_tried(self):
-        source = (fuzz.SOURCES / "harness" / "commands" / "command.hpp").read_text()
-        known = set(re.findall(r"void add_(\w+)\(CommandLine", source))
+        lines = (fuzz.SOURCES / "harness/program/commands/commands.txt").read_text().splitlines()
+        known = {line.split()[0] for line in lines}
         measures_for_minutes = {"doctor"}
         self.assertGreater(len(known), 20)
         self.assertEqual(known - measures_for_minutes, set(commands.COMMANDS))

@@ -323,7 +323,7 @@ def machine_of(folder):
     return f"{card.get('cpu_model', 'a machine')}, {card.get('cores', '?')} cores"
 
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
 
 
 # Enough for 450 verdicts of 12 rounds over all cells, where others disturb up to one round in six, and

@@ -10,8 +10,8 @@ import sys
 import tempfile
 import unittest
 
-SOURCE = pathlib.Path(__file__).resolve().parents[3]
-STUDY = SOURCE / "harness" / "compare" / "study.py"
+SOURCE = pathlib.Path(__file__).resolve().parents[4]
+STUDY = SOURCE / "harness/program/compare/study.py"
 sys.path.insert(0, str(STUDY.parent))
 sys.dont_write_bytecode = True
 
