@@ -284,7 +284,9 @@ int check(CheckArguments& arguments) {
   }
   const std::vector<protocol::CheckedRow> checks = check_all(ask, rows, arguments.limit_seconds);
   std::vector<run::ScalingRow> growth;
-  if (!arguments.no_growth) {
+  const bool any_ran = std::any_of(checks.begin(), checks.end(),
+                                   [](const auto& row) { return row.held() > 0 || row.failed(); });
+  if (!arguments.no_growth && any_ran) {
     await_quiet(arguments.wait);
     growth = grow_all(ask, rows, catalogue, document);
   }
