@@ -19,11 +19,7 @@ void append_names(const std::vector<T>& all, std::vector<std::string>& names) {
 
 }  // namespace
 
-ATTNBENCH_JSON_CODEC(DepartureSpec) { JSON_AT(what, how); }
-
 ATTNBENCH_JSON_CODEC(ImplementationSpec) { JSON_AT(name, title, growth, differentiable); }
-
-ATTNBENCH_JSON_CODEC(AliasSpec) { JSON_AT(name, implementation, options, title); }
 
 ATTNBENCH_JSON_CODEC(RoleSpec) { JSON_AT(name, shape, fed_by, patterns); }
 
@@ -59,7 +55,7 @@ std::vector<std::string> MechanismSpec::implementation_names() const {
 std::optional<NamedMechanism> Catalogue::find(const std::string& name) const {
   for (const MechanismSpec& mechanism : mechanisms) {
     if (mechanism.name == name) return NamedMechanism{&mechanism, nullptr};
-    if (const AliasSpec* alias = named(mechanism.aliases, name))
+    if (const Alias* alias = named(mechanism.aliases, name))
       return NamedMechanism{&mechanism, alias};
   }
   return std::nullopt;

@@ -2,35 +2,20 @@
 // list` and `describe` show them. Each struct's JSON has the members' names.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/cell.hpp"
+#include "core/claims.hpp"
 #include "core/json_object.hpp"
 
 namespace attnbench {
 
-/// How something departs from published code, and how that is undone.
-struct DepartureSpec {
-  std::string what;
-  std::string how;
-};
-
 struct ImplementationSpec {
   std::string name;
   std::string title;
-  Exponents growth;  ///< claimed
+  Growth growth;  ///< claimed
   bool differentiable = true;
-};
-
-/// A name of its own for a mechanism with an implementation and options.
-struct AliasSpec {
-  std::string name;
-  std::string implementation;  ///< or "auto"
-  OptionValues options;
-  std::string title;
 };
 
 /// An input of a mechanism. `shape` is such as "[B, H, T, D]": B batch, H heads, G key heads (a
@@ -51,10 +36,10 @@ struct MechanismSpec {
   std::vector<std::string> patterns;
   std::vector<Option> options;
   bool options_unknown = false;  ///< it cannot be used, and what it takes is not known
-  std::map<std::string, bool> claims;
+  Claims claims;
   std::vector<ImplementationSpec> implementations;
-  std::vector<AliasSpec> aliases;
-  std::vector<DepartureSpec> differs_from;
+  std::vector<Alias> aliases;
+  std::vector<Departure> differs_from;
   std::vector<RoleSpec> roles;  ///< with default options
   std::string roles_unknown;    ///< why there are no roles
 
@@ -70,7 +55,7 @@ struct TaskSpec {
   std::vector<std::string> further_figures;  ///< a suite may name these as well
   std::vector<Option> settings;
   std::vector<Option> data_settings;  ///< settings of its data; empty for a task without data
-  std::vector<DepartureSpec> differs_from;
+  std::vector<Departure> differs_from;
 };
 
 struct PluginSpec {
@@ -92,7 +77,7 @@ struct Stamp {
 /// What a name stands for. Points into the catalogue.
 struct NamedMechanism {
   const MechanismSpec* mechanism = nullptr;
-  const AliasSpec* alias = nullptr;  ///< where the name is an alias
+  const Alias* alias = nullptr;  ///< where the name is an alias
 
   std::string implementation() const { return alias != nullptr ? alias->implementation : "auto"; }
 };
@@ -112,9 +97,7 @@ struct Catalogue {
   std::vector<std::string> task_names() const;
 };
 
-ATTNBENCH_JSON(DepartureSpec);
 ATTNBENCH_JSON(ImplementationSpec);
-ATTNBENCH_JSON(AliasSpec);
 ATTNBENCH_JSON(RoleSpec);
 ATTNBENCH_JSON(MechanismSpec);
 ATTNBENCH_JSON(TaskSpec);

@@ -17,18 +17,6 @@ ATTNBENCH_JSON_CODEC(Cell) {
   JSON_MAYBE(varies);
 }
 
-void to_json(Json& json, const Exponents& exponents) {
-  json = Json::object();
-  for (const auto& [name, exponent] : exponents) json[name] = exponent;
-  const auto from = exponents.find("from_length");
-  if (from != exponents.end()) json[from->first] = static_cast<std::int64_t>(from->second);
-}
-
-double Forecast::cost_of(const char* name) const {
-  const auto found = cost.find(name);
-  return found == cost.end() ? 0 : found->second;
-}
-
 ATTNBENCH_JSON_CODEC(Forecast) {
   JSON_AT(id, supported);
   JSON_MAYBE(reason, problem);

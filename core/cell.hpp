@@ -4,13 +4,13 @@
 // supervisor plans by it.
 #pragma once
 
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/claims.hpp"
 #include "core/option_json.hpp"
 #include "core/problem.hpp"
 #include "core/result/status.hpp"
@@ -42,38 +42,25 @@ void to_json(nlohmann::json& json, const Cell& cell);
 /// Throws UsageError. Only `varies` may be missing.
 void from_json(const nlohmann::json& json, Cell& cell);
 
-/// Finite numbers by name, such as model_flops or time_in_length; core/result/record.hpp lists the
-/// names. A number that is not known is absent.
-using Numbers = std::map<std::string, double>;
-
-/// Exponents of growth. As JSON, from_length, which counts tokens, is a whole number.
-struct Exponents : Numbers {
-  Exponents() = default;
-  explicit Exponents(Numbers numbers) : Numbers(std::move(numbers)) {}
-};
-void to_json(nlohmann::json& json, const Exponents& exponents);
-
 struct Forecast {
   std::string id;  ///< of the cell
   bool supported = true;
   std::string reason;                   ///< why it is not supported, or why the forecast failed
   std::string implementation;           ///< the one that will run
   std::string implementation_reason;    ///< why that one
-  Numbers cost;                         ///< of one timed call, for the whole problem
-  Exponents growth;                     ///< claimed exponents of the implementation
+  Cost cost;                            ///< of one timed call, for the whole problem
+  Growth growth;                        ///< claimed exponents of the implementation
   std::optional<double> peak_bytes;     ///< of all tensors together
   std::optional<OptionValues> options;  ///< of the mechanism, resolved and derived
   std::optional<Problem> problem;       ///< absent where the forecast failed
   bool once = false;                    ///< a training: one round, whatever the run's
   /// Of the longest timed body, one after another; absent where it makes one.
   std::optional<std::int64_t> calls;
-  Numbers calls_cost;  ///< of all of them together
+  std::optional<Cost> calls_cost;  ///< of all of them together
   /// How making the forecast failed, with the end of the log.
   std::optional<result::Status> status;
   std::string detail;
   bool refused = false;  ///< the cell makes no sense: the whole run is refused
-
-  double cost_of(const char* name) const;  ///< 0 where it is not known
 };
 
 void to_json(nlohmann::json& json, const Forecast& forecast);

@@ -81,7 +81,7 @@ struct Hello {
 };
 
 struct Plan {
-  std::vector<attnbench::Cell> cells;
+  std::vector<Cell> cells;
 };
 
 /// The part that all requests share which a child works on.
@@ -99,7 +99,7 @@ struct Probe : ChildRequest {
 
 /// Asks for one round of one cell.
 struct Run : ChildRequest {
-  attnbench::Cell cell;
+  Cell cell;
   int round = 0;
   std::uint64_t seed = 0;
   bool pinned = true;  ///< to as many CPUs as threads
@@ -144,7 +144,7 @@ struct Data : ChildRequest {
 
 /// Asks a trained model for bytes after a prompt, or for the bits that it takes to say a text.
 struct Generate : ChildRequest {
-  attnbench::Cell cell;
+  Cell cell;
   std::string checkpoint;      ///< the folder of the cell's checkpoints
   std::string binary;          ///< fingerprint of what computes
   std::uint64_t run_seed = 0;  ///< of the run that trained it
@@ -165,7 +165,7 @@ struct HelloAnswer {
 };
 
 struct PlanAnswer {
-  std::vector<attnbench::Forecast> cells;  ///< in the request's order
+  std::vector<Forecast> cells;  ///< in the request's order
 };
 
 /// A float32 product on one thread.

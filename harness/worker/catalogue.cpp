@@ -6,17 +6,10 @@
 #include "attention/version.hpp"
 #include "core/cell.hpp"
 #include "harness/worker/child.hpp"
-#include "harness/worker/plan.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::worker {
 namespace {
-
-std::vector<DepartureSpec> specs_of(const std::vector<Departure>& departures) {
-  std::vector<DepartureSpec> specs;
-  for (const Departure& one : departures) specs.push_back({one.what, one.how});
-  return specs;
-}
 
 MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
   MechanismSpec spec;
@@ -26,19 +19,12 @@ MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
   spec.origin = origin;
   for (const Pattern pattern : entry.patterns) spec.patterns.push_back(to_string(pattern));
   spec.options = entry.options;
-  spec.claims = {{"rows_sum_to_one", entry.claims.rows_sum_to_one},
-                 {"linear_in_value", entry.claims.linear_in_value},
-                 {"permutation_equivariant", entry.claims.permutation_equivariant},
-                 {"last_row_agrees", entry.claims.last_row_agrees},
-                 {"heads_independent", entry.claims.heads_independent}};
+  spec.claims = entry.claims;
   for (const Implementation& one : entry.implementations) {
-    spec.implementations.push_back(
-        {one.name, one.title, Exponents(numbers_of(one.growth)), one.differentiable});
+    spec.implementations.push_back({one.name, one.title, one.growth, one.differentiable});
   }
-  for (const Alias& alias : entry.aliases) {
-    spec.aliases.push_back({alias.name, alias.implementation, alias.options, alias.title});
-  }
-  spec.differs_from = specs_of(entry.differs_from);
+  spec.aliases = entry.aliases;
+  spec.differs_from = entry.differs_from;
   return spec;
 }
 
@@ -52,7 +38,7 @@ TaskSpec spec_of(const tasks::Task& task, const std::string& origin) {
   spec.further_figures = task.further_figures();
   spec.settings = task.settings();
   if (const tasks::TaskData* const data = task.data()) spec.data_settings = data->settings();
-  spec.differs_from = specs_of(task.differs_from());
+  spec.differs_from = task.differs_from();
   return spec;
 }
 

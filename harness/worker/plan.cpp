@@ -1,7 +1,6 @@
 #include "harness/worker/plan.hpp"
 
 #include <cmath>
-#include <initializer_list>
 #include <map>
 #include <utility>
 
@@ -12,38 +11,30 @@
 namespace attnbench::worker {
 namespace {
 
-Numbers finite(std::initializer_list<std::pair<const char*, double>> numbers) {
-  Numbers out;
-  for (const auto& [name, number] : numbers) {
-    if (std::isfinite(number)) out[name] = number;
-  }
-  return out;
-}
-
-attnbench::Forecast forecast_of(const Loaded& loaded, const attnbench::Cell& cell) {
+Forecast forecast_of(const Loaded& loaded, const Cell& cell) {
   const tasks::Task& task = loaded.tasks.find(cell.task);
   const tasks::TaskForecast made = task.forecast(loaded.registry, task_cell(cell, loaded.tasks));
-  attnbench::Forecast forecast;
+  Forecast forecast;
   forecast.id = cell.id;
   forecast.supported = made.support.yes;
   if (!made.support.yes) forecast.reason = made.support.reason;
   forecast.implementation = made.implementation;
   forecast.implementation_reason = made.choice_reason;
-  forecast.cost = numbers_of(made.cost);
-  forecast.growth = Exponents(numbers_of(made.growth));
+  forecast.cost = made.cost;
+  forecast.growth = made.growth;
   if (std::isfinite(made.peak_bytes)) forecast.peak_bytes = made.peak_bytes;
   forecast.options = made.options.values();
   forecast.problem = made.problem;
   forecast.once = made.once;
   if (made.calls > 1) {
     forecast.calls = made.calls;
-    forecast.calls_cost = numbers_of(made.calls_cost);
+    forecast.calls_cost = made.calls_cost;
   }
   return forecast;
 }
 
-attnbench::Forecast failed_forecast(const attnbench::Cell& cell, const Outcome& outcome) {
-  attnbench::Forecast forecast;
+Forecast failed_forecast(const Cell& cell, const Outcome& outcome) {
+  Forecast forecast;
   forecast.id = cell.id;
   forecast.supported = false;
   forecast.reason = outcome.reason;
@@ -53,15 +44,14 @@ attnbench::Forecast failed_forecast(const attnbench::Cell& cell, const Outcome& 
   return forecast;
 }
 
-std::string planning_reason(const Loaded& loaded, const attnbench::Cell& cell,
-                            const std::string& reason) {
+std::string planning_reason(const Loaded& loaded, const Cell& cell, const std::string& reason) {
   return "while planning: " + at_place(loaded, cell.mechanism, reason) +
          blame(loaded, cell.mechanism, cell.implementation, cell.task);
 }
 
 /// What a mechanism or task of a plugin throws here costs its cell; a cell that makes no sense
 /// refuses the whole suite.
-Json forecast_or_failure(const Loaded& loaded, const attnbench::Cell& cell) {
+Json forecast_or_failure(const Loaded& loaded, const Cell& cell) {
   const auto python = loaded.python.find(cell.mechanism);
   if (python != loaded.python.end() && python->second.outcome.status != result::Status::ok) {
     return failed_forecast(cell, python->second.outcome);
@@ -83,7 +73,7 @@ Json forecast_or_failure(const Loaded& loaded, const attnbench::Cell& cell) {
 
 }  // namespace
 
-tasks::ResolvedCell task_cell(const attnbench::Cell& cell, const tasks::TaskTable& tasks) {
+tasks::ResolvedCell task_cell(const Cell& cell, const tasks::TaskTable& tasks) {
   tasks::ResolvedCell out;
   out.id = cell.id;
   out.mechanism = cell.mechanism;
@@ -94,37 +84,13 @@ tasks::ResolvedCell task_cell(const attnbench::Cell& cell, const tasks::TaskTabl
   return out;
 }
 
-Numbers numbers_of(const Cost& cost) {
-  return finite({{"model_flops", cost.model_flops},
-                 {"executed_flops", cost.executed_flops},
-                 {"minimal_bytes", cost.minimal_bytes},
-                 {"exponentials", cost.exponentials},
-                 {"workspace_bytes", cost.workspace_bytes},
-                 {"saved_bytes", cost.saved_bytes},
-                 {"state_bytes", cost.state_bytes}});
-}
-
-Numbers numbers_of(const Growth& growth) {
-  Numbers exponents = finite({{"time_in_length", growth.time_in_length},
-                              {"workspace_in_length", growth.workspace_in_length},
-                              {"time_in_latents", growth.time_in_latents},
-                              {"workspace_in_latents", growth.workspace_in_latents},
-                              {"time_in_head_dim", growth.time_in_head_dim}});
-  if (growth.from_length > 0) exponents["from_length"] = static_cast<double>(growth.from_length);
-  if (growth.workspace_in_head_dim) {
-    exponents["workspace_in_head_dim"] = *growth.workspace_in_head_dim;
-  }
-  return exponents;
-}
-
-std::vector<attnbench::Forecast> plan(const Loaded& loaded,
-                                      const std::vector<attnbench::Cell>& cells,
-                                      double limit_seconds) {
+std::vector<Forecast> plan(const Loaded& loaded, const std::vector<Cell>& cells,
+                           double limit_seconds) {
   std::map<std::string, std::vector<std::size_t>> groups;  // by what Python loads for them
   for (std::size_t i = 0; i < cells.size(); ++i) {
     groups[loaded.python_home(cells[i].mechanism)].push_back(i);
   }
-  std::vector<attnbench::Forecast> planned(cells.size());
+  std::vector<Forecast> planned(cells.size());
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
   for (const auto& [home, group] : groups) {
@@ -137,10 +103,10 @@ std::vector<attnbench::Forecast> plan(const Loaded& loaded,
             }
           },
           [&](const Json& message) {
-            if (next < group.size()) planned[group[next++]] = message.get<attnbench::Forecast>();
+            if (next < group.size()) planned[group[next++]] = message.get<Forecast>();
           });
       if (end.status == result::Status::ok || next >= group.size()) continue;
-      const attnbench::Cell& cell = cells[group[next]];
+      const Cell& cell = cells[group[next]];
       planned[group[next++]] = failed_forecast(
           cell, {end.status, planning_reason(loaded, cell, end.reason), end.detail});
     }

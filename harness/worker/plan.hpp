@@ -12,16 +12,11 @@ namespace attnbench::worker {
 
 /// A cell as its task, one of `tasks`, takes it: with the defaults of its settings. Throws
 /// UsageError naming what is wrong.
-tasks::ResolvedCell task_cell(const attnbench::Cell& cell, const tasks::TaskTable& tasks);
-
-/// By name; numbers that are not finite are left out, since JSON has none.
-Numbers numbers_of(const Cost& cost);
-Numbers numbers_of(const Growth& growth);
+tasks::ResolvedCell task_cell(const Cell& cell, const tasks::TaskTable& tasks);
 
 /// The forecasts of `cells`, in order. They are made in a child: a mechanism that crashes, throws
 /// or hangs over one costs that cell only, whose forecast then has a status and a reason.
-std::vector<attnbench::Forecast> plan(const Loaded& loaded,
-                                      const std::vector<attnbench::Cell>& cells,
-                                      double limit_seconds = 30);
+std::vector<Forecast> plan(const Loaded& loaded, const std::vector<Cell>& cells,
+                           double limit_seconds = 30);
 
 }  // namespace attnbench::worker

@@ -18,29 +18,28 @@ TEST_CASE("a cell comes out of JSON as it went in", "[cell]") {
                {"device", "cuda:1"},
                {"options", {{"latents_per_head", 16}}},
                {"settings", {{"length", 8}, {"input_scale", 1.0}, {"causal", true}}}};
-  CHECK(json(cell.get<attnbench::Cell>()) == cell);
-  CHECK_FALSE(cell.get<attnbench::Cell>().on_cpu());
+  CHECK(json(cell.get<Cell>()) == cell);
+  CHECK_FALSE(cell.get<Cell>().on_cpu());
   // A suite of one cell has an empty list; a cell of no suite has none.
   cell["varies"] = json::array();
-  CHECK(json(cell.get<attnbench::Cell>()) == cell);
+  CHECK(json(cell.get<Cell>()) == cell);
   for (const auto& [key, value] : cell.items()) {
     if (key == "varies") continue;
     json lacking = cell;
     lacking.erase(key);
-    CHECK_THROWS_WITH(lacking.get<attnbench::Cell>(),
-                      "/" + key + ": expected a value, found nothing");
+    CHECK_THROWS_WITH(lacking.get<Cell>(), "/" + key + ": expected a value, found nothing");
   }
   cell["lable"] = "x";
-  CHECK_THROWS_WITH(cell.get<attnbench::Cell>(), "/lable: unknown key; did you mean \"label\"?");
+  CHECK_THROWS_WITH(cell.get<Cell>(), "/lable: unknown key; did you mean \"label\"?");
 }
 
 TEST_CASE("a forecast comes out of JSON as it went in", "[forecast]") {
-  attnbench::Forecast made;
+  Forecast made;
   made.id = "abc";
   made.implementation = "scan";
   made.implementation_reason = "the only one";
-  made.cost = {{"model_flops", 1e9}};
-  made.growth = Exponents(Numbers{{"time_in_length", 1}, {"from_length", 256}});
+  made.cost = Json{{"model_flops", 1e9}}.get<Cost>();
+  made.growth = Json{{"time_in_length", 1}, {"from_length", 256}}.get<Growth>();
   made.peak_bytes = 1e6;
   made.options = OptionValues{{"latents_per_head", std::int64_t{16}}};
   made.problem = Problem{};
@@ -48,24 +47,24 @@ TEST_CASE("a forecast comes out of JSON as it went in", "[forecast]") {
   CHECK(sent.at("growth").at("from_length").is_number_integer());
   CHECK(sent.at("problem").at("pattern") == "causal");
   CHECK_FALSE(sent.contains("status"));
-  CHECK(json(sent.get<attnbench::Forecast>()) == sent);
-  CHECK(sent.get<attnbench::Forecast>().cost_of("model_flops") == 1e9);
-  CHECK(sent.get<attnbench::Forecast>().cost_of("exponentials") == 0);
+  CHECK(json(sent.get<Forecast>()) == sent);
+  CHECK(sent.get<Forecast>().cost.model_flops == 1e9);
+  CHECK(std::isnan(sent.get<Forecast>().cost.exponentials));
   CHECK_FALSE(sent.contains("calls"));
-  CHECK_FALSE(sent.get<attnbench::Forecast>().calls);  // forecasts without the key are read
+  CHECK_FALSE(sent.get<Forecast>().calls);  // forecasts without the key are read
   made.calls = 16;
-  made.calls_cost = {{"minimal_bytes", 1e7}};
+  made.calls_cost = Json{{"minimal_bytes", 1e7}}.get<Cost>();
   const json several = made;
   CHECK(several.at("calls") == 16);
-  CHECK(json(several.get<attnbench::Forecast>()) == several);
+  CHECK(json(several.get<Forecast>()) == several);
 
   const json failed = {{"id", "abc"},        {"supported", false}, {"status", "crashed"},
                        {"reason", "signal"}, {"detail", "log"},    {"refused", true}};
-  CHECK(json(failed.get<attnbench::Forecast>()) == failed);
+  CHECK(json(failed.get<Forecast>()) == failed);
   json odd = failed;
   odd["status"] = "tired";
-  CHECK_THROWS_WITH(odd.get<attnbench::Forecast>(), "/status: expected a status, found \"tired\"");
+  CHECK_THROWS_WITH(odd.get<Forecast>(), "/status: expected a status, found \"tired\"");
   odd = sent;
   odd["cost"]["model_flops"] = nullptr;
-  CHECK_THROWS_AS(odd.get<attnbench::Forecast>(), UsageError);
+  CHECK_THROWS_AS(odd.get<Forecast>(), UsageError);
 }

@@ -10,8 +10,8 @@ using nlohmann::json;
 
 namespace {
 
-attnbench::Cell some_cell() {
-  attnbench::Cell cell;
+Cell some_cell() {
+  Cell cell;
   cell.id = "abc";
   cell.label = "latte, scan";
   cell.task = cell.task_label = "kernel";
@@ -146,7 +146,9 @@ TEST_CASE("a catalogue comes out as it went in, and names what it lacks", "[cata
   const json sent = json::parse(R"({"type": "catalogue", "plugins": [], "tasks": [],
     "stamp": {"attnbench": "1", "abi": 1, "torch": "", "compiler": ""},
     "mechanisms": [{"name": "m", "title": "", "citation": "", "origin": "built in",
-      "patterns": ["causal"], "claims": {"linear_in_value": true}, "differs_from": [],
+      "patterns": ["causal"], "differs_from": [],
+      "claims": {"heads_independent": true, "last_row_agrees": false, "linear_in_value": true,
+                 "permutation_equivariant": true, "rows_sum_to_one": true},
       "options": [{"name": "k", "type": "integer", "default": 3, "meaning": "", "minimum": 1.0}],
       "implementations": [{"name": "scan", "title": "", "differentiable": true,
                            "growth": {"from_length": 512, "time_in_length": 1.0}}],

@@ -49,18 +49,18 @@ void print_options(const std::string& heading, const std::vector<Option>& option
 }
 
 /// "time T^2 L^0, workspace T^1": the exponents that an implementation claims.
-std::string growth_of(const Exponents& growth) {
+std::string growth_of(const Growth& growth) {
   const auto power = [&](const std::string& what, const char* letter, const std::string& of) {
-    const auto exponent = growth.find(what + "_in_" + of);
-    if (exponent == growth.end() || exponent->second == 0) return std::string();
+    const double exponent = claimed_exponent(growth, what + "_in_" + of).value_or(0);
+    if (exponent == 0) return std::string();
     std::ostringstream text;
     text << " " << letter;
-    if (exponent->second != 1) text << "^" << exponent->second;
+    if (exponent != 1) text << "^" << exponent;
     return text.str();
   };
   std::string text;
   for (const std::string what : {"time", "workspace"}) {
-    if (growth.count(what + "_in_length") == 0) continue;
+    if (!claimed_exponent(growth, what + "_in_length")) continue;
     const std::string powers =
         power(what, "T", "length") + power(what, "L", "latents") + power(what, "D", "head_dim");
     text.append(text.empty() ? "" : ", ")
@@ -74,14 +74,16 @@ std::string growth_of(const Exponents& growth) {
 /// "rows_sum_to_one, linear_in_value; not last_row_agrees"
 std::string claims_of(const MechanismSpec& mechanism) {
   std::vector<std::string> made, denied;
-  for (const auto& [claim, is_made] : mechanism.claims) (is_made ? made : denied).push_back(claim);
+  for (const auto& [claim, is_made] : Json(mechanism.claims).items()) {
+    (is_made.get<bool>() ? made : denied).push_back(claim);
+  }
   return text::listed(made) + (denied.empty() ? "" : "; not " + text::listed(denied));
 }
 
 /// A line "differs from" for each departure from published code and, after a semicolon, how to undo
 /// it.
-void add_departures(std::vector<TableRow>& facts, const std::vector<DepartureSpec>& departures) {
-  for (const DepartureSpec& one : departures) {
+void add_departures(std::vector<TableRow>& facts, const std::vector<Departure>& departures) {
+  for (const Departure& one : departures) {
     facts.push_back({"differs from", one.what + (one.how.empty() ? "" : "; " + one.how)});
   }
 }
@@ -122,7 +124,7 @@ void print_mechanism(const MechanismSpec& mechanism) {
   }
   std::cout << "\n";
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
-  for (const AliasSpec& alias : mechanism.aliases) {
+  for (const Alias& alias : mechanism.aliases) {
     std::cout << "\n  alias " << alias.name << " = " << mechanism.name << "/"
               << alias.implementation << ": " << alias.title;
   }
@@ -179,7 +181,7 @@ int describe(DescribeArguments& arguments) {
   if (const auto named = catalogue.find(name)) {
     const std::string unavailable = require_known(catalogue, *named->mechanism);
     show(*named->mechanism, [&] {
-      if (const AliasSpec* const alias = named->alias) {
+      if (const Alias* const alias = named->alias) {
         std::cout << name << " stands for " << named->mechanism->name << "/"
                   << alias->implementation
                   << (alias->options.empty() ? "" : " with " + to_json(alias->options).dump())

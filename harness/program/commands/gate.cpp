@@ -30,12 +30,12 @@ struct GateArguments {
 std::map<std::string, std::int64_t> predicted_workspaces(const std::string& name) {
   const suite::Document document = suite::load(find_suite(name));
   const suite::Expanded expanded = suite::expand(document, run::load_catalogue({}), {});
-  const std::vector<attnbench::Forecast> forecasts = run::forecast(expanded.cells, {});
+  const std::vector<Forecast> forecasts = run::forecast(expanded.cells, {});
   std::map<std::string, std::int64_t> bytes;
   for (std::size_t i = 0; i < expanded.cells.size(); ++i) {
-    const auto cost = forecasts[i].cost.find("workspace_bytes");
-    if (cost == forecasts[i].cost.end()) continue;
-    bytes[suite::describe(expanded.cells[i])] = std::llround(cost->second);
+    const double workspace = forecasts[i].cost.workspace_bytes;
+    if (!forecasts[i].problem || !std::isfinite(workspace)) continue;
+    bytes[suite::describe(expanded.cells[i])] = std::llround(workspace);
   }
   return bytes;
 }

@@ -76,11 +76,11 @@ class InterruptedGeneration : public Failure {
 /// A run with checkpoints, as its journal tells it.
 struct TrainedRun {
   run::RunFolder folder;
-  std::vector<attnbench::Cell> cells;
+  std::vector<Cell> cells;
   std::vector<std::string> plugins;
   std::uint64_t seed = 0;
 
-  bool has_checkpoint(const attnbench::Cell& cell) const {
+  bool has_checkpoint(const Cell& cell) const {
     std::error_code ignored;
     return fs::exists(folder.checkpoints(cell.id) / "checkpoint.pt", ignored) ||
            fs::exists(folder.checkpoints(cell.id) / "checkpoint.previous.pt", ignored);
@@ -108,7 +108,7 @@ TrainedRun run_in(const fs::path& path) {
 std::string list_of(const TrainedRun& run) {
   constexpr std::size_t most = 12;
   std::vector<std::string> words;
-  for (const attnbench::Cell& cell : run.cells) {
+  for (const Cell& cell : run.cells) {
     if (run.has_checkpoint(cell)) words.push_back(cell.id + " (" + cell.label + ")");
   }
   if (words.empty()) return "";
@@ -122,9 +122,9 @@ std::string list_of(const TrainedRun& run) {
 
 /// The cell whose id, or whose label, which no other cell has, is `name`; the only one with a
 /// checkpoint where `name` is empty.
-const attnbench::Cell& cell_of(const TrainedRun& run, const std::string& name) {
-  std::vector<const attnbench::Cell*> found;
-  for (const attnbench::Cell& cell : run.cells) {
+const Cell& cell_of(const TrainedRun& run, const std::string& name) {
+  std::vector<const Cell*> found;
+  for (const Cell& cell : run.cells) {
     if (cell.id == name) return cell;
     if (name.empty() ? run.has_checkpoint(cell) : cell.label == name) found.push_back(&cell);
   }
@@ -143,7 +143,7 @@ const attnbench::Cell& cell_of(const TrainedRun& run, const std::string& name) {
                      (known.empty() ? "" : "; with checkpoints: " + known));
 }
 
-void require_checkpoint(const TrainedRun& run, const attnbench::Cell& cell) {
+void require_checkpoint(const TrainedRun& run, const Cell& cell) {
   if (run.has_checkpoint(cell)) return;
   throw UsageFailure(run.folder.path.string() + " holds no checkpoint of the cell " + cell.id +
                      " (" + text::quotable(cell.label) +
@@ -240,7 +240,7 @@ class Follower {
 };
 
 protocol::Generate request_of(const GenerateArguments& arguments, const TrainedRun& run,
-                              const attnbench::Cell& cell) {
+                              const Cell& cell) {
   protocol::Generate request;
   request.cell = cell;
   request.checkpoint = run.folder.checkpoints(cell.id);
@@ -260,7 +260,7 @@ protocol::Generate request_of(const GenerateArguments& arguments, const TrainedR
   return request;
 }
 
-[[noreturn]] void fail(const protocol::GenerateAnswer& answer, const attnbench::Cell& cell) {
+[[noreturn]] void fail(const protocol::GenerateAnswer& answer, const Cell& cell) {
   const bool unsupported = answer.status == result::Status::unsupported;
   if (answer.refused || unsupported) {
     throw UsageFailure(unsupported ? "unsupported: " + answer.reason : answer.reason);
@@ -278,7 +278,7 @@ protocol::Generate request_of(const GenerateArguments& arguments, const TrainedR
 std::string human(std::int64_t bytes) { return text::human_bytes(static_cast<double>(bytes)); }
 
 /// On standard error, where standard output has the bytes.
-void print_summary(const protocol::GenerateAnswer& answer, const attnbench::Cell& cell) {
+void print_summary(const protocol::GenerateAnswer& answer, const Cell& cell) {
   char rate[64];
   std::snprintf(rate, sizeof rate, "%.1f s, %.0f a second", answer.seconds,
                 answer.seconds > 0 ? static_cast<double>(answer.bytes) / answer.seconds : 0.0);
@@ -337,7 +337,7 @@ protocol::GenerateAnswer ask(run::WorkerClient& client, const protocol::Generate
 int generate_command(const GenerateArguments& arguments) {
   require_consistent(arguments);
   const TrainedRun trained = run_in(arguments.run);
-  const attnbench::Cell& cell = cell_of(trained, arguments.cell);
+  const Cell& cell = cell_of(trained, arguments.cell);
   require_checkpoint(trained, cell);
   protocol::Generate request = request_of(arguments, trained, cell);
   const process::Interrupts interrupts;

@@ -80,7 +80,7 @@ class Lister {
   std::vector<Item> aliases() {
     std::vector<Item> items;
     for (const MechanismSpec& mechanism : catalogue().mechanisms) {
-      for (const AliasSpec& one : mechanism.aliases) {
+      for (const Alias& one : mechanism.aliases) {
         Json json = one;
         json.update({{"mechanism", mechanism.name}});
         const std::string options = one.options.empty() ? "" : " " + to_json(one.options).dump();

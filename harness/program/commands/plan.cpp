@@ -41,7 +41,7 @@ struct Totals {
 
 struct PlannedSuite {
   suite::Expanded suite;
-  std::vector<attnbench::Forecast> forecasts;  ///< in the cells' order
+  std::vector<Forecast> forecasts;  ///< in the cells' order
   run::Pace pace;
 
   Totals of_cell(std::size_t index) const;
@@ -56,14 +56,14 @@ void Totals::add(const Totals& other) {
 }
 
 Totals PlannedSuite::of_cell(std::size_t index) const {
-  const attnbench::Forecast& forecast = forecasts[index];
+  const Forecast& forecast = forecasts[index];
   Totals totals;
   totals.cells = 1;
   if (!forecast.supported) {
     totals.unsupported = 1;
     return totals;
   }
-  totals.model_flops = forecast.cost_of("model_flops");
+  totals.model_flops = known_or_zero(forecast.cost.model_flops);
   totals.peak_bytes = forecast.peak_bytes.value_or(0);
   totals.seconds = pace.cell_seconds(suite.cells[index], forecast, suite.measure);
   return totals;
@@ -99,14 +99,14 @@ TableRow row_of(const std::string& label, const Totals& totals) {
 }
 
 /// The status of a cell that will not run: data that are not there make it skipped.
-std::string word_of(const attnbench::Forecast& forecast) {
+std::string word_of(const Forecast& forecast) {
   return result::to_string(forecast.status.value_or(result::Status::unsupported));
 }
 
 void print_cells(const PlannedSuite& planned) {
   std::vector<TableRow> rows;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
-    const attnbench::Forecast& forecast = planned.forecasts[i];
+    const Forecast& forecast = planned.forecasts[i];
     const Totals totals = planned.of_cell(i);
     const bool supported = totals.unsupported == 0;
     rows.push_back({suite::describe(planned.suite.cells[i]),
@@ -120,7 +120,7 @@ void print_cells(const PlannedSuite& planned) {
 
 void print_reasons(const PlannedSuite& planned) {
   std::map<std::pair<std::string, std::string>, std::size_t> reasons;
-  for (const attnbench::Forecast& forecast : planned.forecasts) {
+  for (const Forecast& forecast : planned.forecasts) {
     if (forecast.supported) continue;
     const std::string reason = forecast.reason.empty() ? "no reason given" : forecast.reason;
     ++reasons[{word_of(forecast), text::quotable(reason, 600)}];
@@ -136,7 +136,7 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
   std::map<std::string, Totals> by_label;
   Totals all;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
-    const attnbench::Cell& cell = planned.suite.cells[i];
+    const Cell& cell = planned.suite.cells[i];
     const std::string label = cell.task_label + "  " + cell.label;
     if (by_label.count(label) == 0) labels.push_back(label);
     const Totals totals = planned.of_cell(i);

@@ -76,9 +76,9 @@ void add_cells(Submission& submission, const SubmitArguments& arguments,
                const suite::Expanded& suite, const std::vector<std::string>& plugins) {
   const int rounds = arguments.command->given("--rounds") ? arguments.rounds : suite.rounds(5);
   bool timed = false;
-  const std::vector<attnbench::Forecast> forecasts = run::forecast(suite.cells, plugins);
+  const std::vector<Forecast> forecasts = run::forecast(suite.cells, plugins);
   for (std::size_t i = 0; i < suite.cells.size(); ++i) {
-    const attnbench::Forecast& forecast = forecasts[i];
+    const Forecast& forecast = forecasts[i];
     if (forecast.refused) {
       throw UsageFailure(suite::describe(suite.cells[i]) + ": " + forecast.reason);
     }

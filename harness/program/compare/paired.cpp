@@ -40,16 +40,16 @@ std::vector<Trio> trios_of(const result::Result& result, const std::vector<Match
 
 ATTNBENCH_JSON_CODEC(Match) { JSON_AT(name, base, changed, control); }
 
-std::vector<attnbench::Cell> in_turns(const std::vector<attnbench::Cell>& cells) {
+std::vector<Cell> in_turns(const std::vector<Cell>& cells) {
   std::vector<std::string> order;
-  std::map<std::string, std::vector<attnbench::Cell>> by_size;
-  for (const attnbench::Cell& cell : cells) {
+  std::map<std::string, std::vector<Cell>> by_size;
+  for (const Cell& cell : cells) {
     const std::string size = size_of(run::planned_record(cell, {}));
-    std::vector<attnbench::Cell>& same = by_size[size];
+    std::vector<Cell>& same = by_size[size];
     if (same.empty()) order.push_back(size);
     same.push_back(cell);
   }
-  std::vector<attnbench::Cell> turned;
+  std::vector<Cell> turned;
   for (const std::string& size : order) {
     turned.insert(turned.end(), by_size[size].begin(), by_size[size].end());
   }

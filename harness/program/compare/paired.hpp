@@ -23,7 +23,7 @@ struct Sides {
 
 /// Orders cells by size, then base, new, control. A run that reverses every other round then
 /// measures A B B A.
-std::vector<attnbench::Cell> in_turns(const std::vector<attnbench::Cell>& cells);
+std::vector<Cell> in_turns(const std::vector<Cell>& cells);
 
 /// The cells of a run that belong together, by id. The control may be empty.
 struct Match {

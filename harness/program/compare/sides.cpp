@@ -11,7 +11,7 @@ namespace attnbench::compare {
 namespace {
 
 /// The values of a cell's axes, less those in which the sides differ on purpose.
-std::map<std::string, Json> axes_of(const attnbench::Cell& cell, const MatchRule& rule) {
+std::map<std::string, Json> axes_of(const Cell& cell, const MatchRule& rule) {
   const result::CellRecord record = run::planned_record(cell, {});
   std::map<std::string, Json> values;
   for (const std::string& name : cell.varies.value_or(std::vector<std::string>{})) {
@@ -21,12 +21,12 @@ std::map<std::string, Json> axes_of(const attnbench::Cell& cell, const MatchRule
   return values;
 }
 
-std::string key_of(const attnbench::Cell& cell, const MatchRule& rule) {
+std::string key_of(const Cell& cell, const MatchRule& rule) {
   return Json{cell.task_label, cell.device, rule.by_label ? cell.label : "", axes_of(cell, rule)}
       .dump();
 }
 
-std::string name_of(const attnbench::Cell& cell, const MatchRule& rule) {
+std::string name_of(const Cell& cell, const MatchRule& rule) {
   std::string name = cell.task_label + (rule.by_label ? " " + cell.label : "");
   for (const auto& [key, value] : axes_of(cell, rule)) {
     name.append(" ").append(key).append("=").append(text::human_value(value));
@@ -34,10 +34,9 @@ std::string name_of(const attnbench::Cell& cell, const MatchRule& rule) {
   return name;
 }
 
-std::map<std::string, const attnbench::Cell*> by_key(const std::vector<attnbench::Cell>& cells,
-                                                     const MatchRule& rule) {
-  std::map<std::string, const attnbench::Cell*> found;
-  for (const attnbench::Cell& cell : cells) {
+std::map<std::string, const Cell*> by_key(const std::vector<Cell>& cells, const MatchRule& rule) {
+  std::map<std::string, const Cell*> found;
+  for (const Cell& cell : cells) {
     if (found.emplace(key_of(cell, rule), &cell).second) continue;
     throw UsageFailure("ab: several cells of one side are \"" + name_of(cell, rule) +
                        "\": give each option in which the sides differ one value");
@@ -45,29 +44,27 @@ std::map<std::string, const attnbench::Cell*> by_key(const std::vector<attnbench
   return found;
 }
 
-void take_turns(Matched& matched, const attnbench::Cell& base, const attnbench::Cell& changed,
-                const MatchRule& rule) {
-  attnbench::Cell first = base;
-  attnbench::Cell second = changed;
-  attnbench::Cell control = base;
+void take_turns(Matched& matched, const Cell& base, const Cell& changed, const MatchRule& rule) {
+  Cell first = base;
+  Cell second = changed;
+  Cell control = base;
   first.id += "-base";
   second.id += "-new";
   control.id += "-again";
   if (rule.by_label) second.label += ", new";
   control.label += ", again";
   matched.matches.push_back({name_of(base, rule), first.id, second.id, control.id});
-  for (attnbench::Cell* cell : {&first, &second, &control})
-    matched.cells.push_back(std::move(*cell));
+  for (Cell* cell : {&first, &second, &control}) matched.cells.push_back(std::move(*cell));
 }
 
 }  // namespace
 
-Matched match_cells(const std::vector<attnbench::Cell>& base,
-                    const std::vector<attnbench::Cell>& changed, const MatchRule& rule) {
+Matched match_cells(const std::vector<Cell>& base, const std::vector<Cell>& changed,
+                    const MatchRule& rule) {
   const auto before = by_key(base, rule);
   const auto after = by_key(changed, rule);
   Matched matched;
-  for (const attnbench::Cell& cell : base) {
+  for (const Cell& cell : base) {
     const auto found = after.find(key_of(cell, rule));
     if (found == after.end()) {
       matched.missing.push_back({name_of(cell, rule), false});
@@ -77,7 +74,7 @@ Matched match_cells(const std::vector<attnbench::Cell>& base,
       take_turns(matched, cell, *found->second, rule);
     }
   }
-  for (const attnbench::Cell& cell : changed) {
+  for (const Cell& cell : changed) {
     if (!before.contains(key_of(cell, rule))) {
       matched.missing.push_back({name_of(cell, rule), true});
     }

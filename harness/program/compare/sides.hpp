@@ -27,7 +27,7 @@ struct UnmatchedCell {
 ATTNBENCH_JSON(UnmatchedCell);
 
 struct Matched {
-  std::vector<attnbench::Cell> cells;  ///< base, new and control of each match, in turns
+  std::vector<Cell> cells;  ///< base, new and control of each match, in turns
   std::vector<Match> matches;
   std::vector<UnmatchedCell> missing;
   std::size_t equal = 0;  ///< cells left out because both sides are one
@@ -35,8 +35,8 @@ struct Matched {
 
 /// The cells' ids end in -base, -new and -again, and so do the labels of the last two. Throws
 /// UsageFailure where two cells of a side cannot be told apart.
-Matched match_cells(const std::vector<attnbench::Cell>& base,
-                    const std::vector<attnbench::Cell>& changed, const MatchRule& rule);
+Matched match_cells(const std::vector<Cell>& base, const std::vector<Cell>& changed,
+                    const MatchRule& rule);
 
 /// What a run of `attnbench ab` is, kept in its journal's header.
 struct SidesPlan {

@@ -163,7 +163,7 @@ Expressions compiled(const std::string& flag, const std::vector<std::string>& te
   return expressions;
 }
 
-std::string searched(const attnbench::Cell& cell) {
+std::string searched(const Cell& cell) {
   std::string text =
       describe(cell) + "  " + cell.mechanism + "/" + cell.implementation + " " + cell.device;
   for (const OptionValues& values : {cell.settings, cell.options}) {
@@ -175,7 +175,7 @@ std::string searched(const attnbench::Cell& cell) {
 }
 
 /// The cell's value of an axis; nothing where it has none.
-std::optional<OptionValue> value_of_axis(const attnbench::Cell& cell, const std::string& name) {
+std::optional<OptionValue> value_of_axis(const Cell& cell, const std::string& name) {
   for (const OptionValues* values : {&cell.settings, &cell.options}) {
     if (const auto found = values->find(name); found != values->end()) return found->second;
   }
@@ -191,13 +191,13 @@ bool any_finds(const Expressions& expressions, const std::string& text) {
 
 }  // namespace
 
-std::optional<attnbench::Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
-                                         const Point& point, const std::string& device,
-                                         const std::string& place, Problems& problems) {
+std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
+                              const Point& point, const std::string& device,
+                              const std::string& place, Problems& problems) {
   CellMaker maker(point, place, problems);
   maker.declare(task.spec->settings);
   maker.declare(entry.mechanism->options);
-  attnbench::Cell cell;
+  Cell cell;
   for (const Option& setting : task.spec->settings) {
     const Term* term = maker.find(setting.name);
     cell.settings[setting.name] =
@@ -225,7 +225,7 @@ std::optional<attnbench::Cell> make_cell(const TaskEntry& task, const MechanismE
   return cell;
 }
 
-Json identity(const attnbench::Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
+Json identity(const Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
               const std::filesystem::path& folder) {
   // In Python several mechanisms may have one name in turn, and one several.
   const std::string& origin = entry.mechanism->origin;
@@ -244,12 +244,12 @@ std::string cell_id(const Json& identity) {
   return hash_text(identity.dump()).substr(0, digits);
 }
 
-std::vector<attnbench::Cell> filtered(std::vector<attnbench::Cell> cells, const Choices& choices) {
+std::vector<Cell> filtered(std::vector<Cell> cells, const Choices& choices) {
   const auto only = compiled("--only", choices.only);
   const auto skip = compiled("--skip", choices.skip);
   if (only.empty() && skip.empty()) return cells;
   const std::size_t count = cells.size();
-  std::erase_if(cells, [&](const attnbench::Cell& cell) {
+  std::erase_if(cells, [&](const Cell& cell) {
     const std::string text = searched(cell);
     return (!only.empty() && !any_finds(only, text)) || any_finds(skip, text);
   });
@@ -260,7 +260,7 @@ std::vector<attnbench::Cell> filtered(std::vector<attnbench::Cell> cells, const 
   return cells;
 }
 
-std::string describe(const attnbench::Cell& cell) {
+std::string describe(const Cell& cell) {
   std::string text = cell.task_label + "  " + cell.label;
   std::string separator = "  ";
   for (const std::string& name : cell.varies.value_or(std::vector<std::string>{"length"})) {
@@ -272,10 +272,11 @@ std::string describe(const attnbench::Cell& cell) {
   return text.append("  [").append(cell.id).append("]");
 }
 
-double estimated_call_seconds(const nlohmann::json& cost, const AssumedMachine& machine) {
-  const double flops = cost.value("executed_flops", cost.value("model_flops", 0.0));
+double estimated_call_seconds(const Cost& cost, const AssumedMachine& machine) {
+  const double flops =
+      std::isfinite(cost.executed_flops) ? cost.executed_flops : known_or_zero(cost.model_flops);
   return std::max(flops / machine.flops_per_second,
-                  cost.value("minimal_bytes", 0.0) / machine.bytes_per_second);
+                  known_or_zero(cost.minimal_bytes) / machine.bytes_per_second);
 }
 
 double estimated_cell_seconds(double call_seconds, const nlohmann::json& measure) {

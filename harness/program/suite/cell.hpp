@@ -16,15 +16,15 @@ namespace attnbench::suite {
 
 /// The cell at one point of the axes, without an id. Nothing where sizes do not fit
 /// together, which is added to `problems`, at `place` (the entry's) for a size without a place.
-std::optional<attnbench::Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
-                                         const std::map<std::string, const Term*>& point,
-                                         const std::string& device, const std::string& place,
-                                         Problems& problems);
+std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
+                              const std::map<std::string, const Term*>& point,
+                              const std::string& device, const std::string& place,
+                              Problems& problems);
 
 /// What a cell's id is made from: task, mechanism, implementation, device, and the settings and
 /// options that differ from their defaults. A new option with a default changes no id. A mechanism
 /// in Python is its word, run::portable below the suite's `folder`, whatever it is called here.
-Json identity(const attnbench::Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
+Json identity(const Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
               const std::filesystem::path& folder);
 
 /// 12 hexadecimal digits of the identity's hash.
@@ -33,7 +33,7 @@ std::string cell_id(const Json& identity);
 /// Cells that at least one --only expression matches (where there is one) and no --skip expression.
 /// They search describe(cell), mechanism/implementation, device and each "name=value" of the cell.
 /// Throws UsageFailure for a bad expression, or where no cell is left.
-std::vector<attnbench::Cell> filtered(std::vector<attnbench::Cell> cells, const Choices& choices);
+std::vector<Cell> filtered(std::vector<Cell> cells, const Choices& choices);
 
 /// The machine that estimates assume: about four CPU cores with wide vectors.
 struct AssumedMachine {
@@ -42,7 +42,7 @@ struct AssumedMachine {
 };
 
 /// Seconds of one call: the slower of arithmetic and memory traffic. `cost` is a forecast's.
-double estimated_call_seconds(const nlohmann::json& cost, const AssumedMachine& machine = {});
+double estimated_call_seconds(const Cost& cost, const AssumedMachine& machine = {});
 
 /// Seconds of a cell in all rounds: process start, warm-up, sampling until the interval is narrow
 /// or the limit is reached, and the first round's check and memory pass.

@@ -80,12 +80,12 @@ class Expansion {
   };
 
   /// By name of mechanism or task: departures from what was published.
-  Json differs_from(const std::vector<attnbench::Cell>& cells) const {
+  Json differs_from(const std::vector<Cell>& cells) const {
     Json all = Json::object();
     const auto note = [&](const auto& spec) {
       if (!spec.differs_from.empty()) all[spec.name] = spec.differs_from;
     };
-    for (const attnbench::Cell& cell : cells) {
+    for (const Cell& cell : cells) {
       note(*catalogue_.find(cell.mechanism)->mechanism);
       note(*catalogue_.task(cell.task));
     }
@@ -161,7 +161,7 @@ class Expansion {
     }
   }
 
-  void make_cells(const Combination& combination, std::vector<attnbench::Cell>& cells) {
+  void make_cells(const Combination& combination, std::vector<Cell>& cells) {
     const std::vector<std::string> varies = combination.axes.varying();
     const std::string place = suite_.place(combination.entry->pointer);
     for (std::size_t i = 0; i < combination.axes.count(); ++i) {
@@ -175,7 +175,7 @@ class Expansion {
 
   /// False where the suite has the cell already. A cell under two labels counts twice: the id of
   /// the second includes its label.
-  bool give_id(attnbench::Cell& cell, const Combination& combination) {
+  bool give_id(Cell& cell, const Combination& combination) {
     Json identity = suite::identity(cell, *combination.task, *combination.entry,
                                     std::filesystem::path(document_.name).parent_path());
     const std::pair labels(cell.task_label, cell.label);

@@ -24,11 +24,11 @@ struct Choices {
 
 /// A suite expanded into cells.
 struct Expanded {
-  Json header;                         ///< result.json's attnbench.suite
-  std::vector<attnbench::Cell> cells;  ///< of unique ids, in the suite's order
-  Json measure;  ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
-                 ///< cell_timeout_seconds}
-  Json gate;     ///< thresholds of a regression suite, or null
+  Json header;              ///< result.json's attnbench.suite
+  std::vector<Cell> cells;  ///< of unique ids, in the suite's order
+  Json measure;             ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
+                            ///< cell_timeout_seconds}
+  Json gate;                ///< thresholds of a regression suite, or null
 
   /// The suite's name; "run" where it has none.
   std::string name() const;
@@ -59,6 +59,6 @@ Expanded expand(const Document& document, const Catalogue& catalogue, const Choi
 /// One line that describes a cell, which --only and --skip search:
 /// "kernel  latte, scan  length=1024 pass=forward  [3f9c…]". It shows the settings and
 /// options in the cell's `varies`, in the suite's order.
-std::string describe(const attnbench::Cell& cell);
+std::string describe(const Cell& cell);
 
 }  // namespace attnbench::suite

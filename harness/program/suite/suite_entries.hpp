@@ -25,9 +25,9 @@ struct TaskEntry {
 struct MechanismEntry {
   std::string label;
   const MechanismSpec* mechanism = nullptr;
-  const AliasSpec* alias = nullptr;  ///< where `use` names an alias
-  std::string implementation;  ///< of the alias, or after the "/" of "latte/scan"; else "auto"
-  std::string pointer;         ///< "/mechanisms/LABEL"
+  const Alias* alias = nullptr;  ///< where `use` names an alias
+  std::string implementation;    ///< of the alias, or after the "/" of "latte/scan"; else "auto"
+  std::string pointer;           ///< "/mechanisms/LABEL"
   nlohmann::ordered_json overrides;  ///< what the entry overrides
 };
 

@@ -35,7 +35,7 @@ TEST_CASE("values that are none are refused, naming their place", "[cell]") {
 }
 
 TEST_CASE("a cell gets its task's defaults", "[cell]") {
-  attnbench::Cell planned;
+  Cell planned;
   planned.id = "abc";
   planned.task = "kernel";
   planned.mechanism = "softmax";
@@ -50,7 +50,7 @@ TEST_CASE("a cell gets its task's defaults", "[cell]") {
 }
 
 TEST_CASE("a cell of an unknown task or setting is refused", "[cell]") {
-  attnbench::Cell cell;
+  Cell cell;
   cell.task = "kernle";
   CHECK_THROWS_AS(worker::task_cell(cell, tasks::builtin_tasks()), UsageError);
   cell.task = "kernel";
@@ -71,12 +71,12 @@ TEST_CASE("costs that are not finite are left out", "[cell]") {
 
 TEST_CASE("a plan has a forecast of each cell, whatever becomes of the others", "[plan]") {
   const worker::Loaded loaded;
-  attnbench::Cell good;
+  Cell good;
   good.id = "a";
   good.task = "kernel";
   good.mechanism = "softmax";
   good.settings = {{"length", std::int64_t{64}}};
-  attnbench::Cell senseless = good;
+  Cell senseless = good;
   senseless.id = "b";
   senseless.settings["heads"] = std::int64_t{-3};
   const auto planned = worker::plan(loaded, {good, senseless, good});

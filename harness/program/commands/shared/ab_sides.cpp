@@ -74,10 +74,10 @@ struct OneSide {
 std::string set_key(const std::string& set) { return set.substr(0, set.find('=')); }
 
 /// Without trainings, which have no time to compare.
-std::vector<attnbench::Cell> timed_cells(const std::vector<attnbench::Cell>& cells,
-                                         const process::Build& build, std::size_t& trainings) {
-  const std::vector<attnbench::Forecast> forecasts = run::forecast(cells, build);
-  std::vector<attnbench::Cell> timed;
+std::vector<Cell> timed_cells(const std::vector<Cell>& cells, const process::Build& build,
+                              std::size_t& trainings) {
+  const std::vector<Forecast> forecasts = run::forecast(cells, build);
+  std::vector<Cell> timed;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (forecasts[i].once) {
       ++trainings;
@@ -150,9 +150,9 @@ compare::MatchRule rule_for(const SideArguments& sides) {
   return rule;
 }
 
-nlohmann::json labels_of(const std::vector<attnbench::Cell>& cells) {
+nlohmann::json labels_of(const std::vector<Cell>& cells) {
   std::vector<std::string> labels;
-  for (const attnbench::Cell& cell : cells) {
+  for (const Cell& cell : cells) {
     if (std::find(labels.begin(), labels.end(), cell.label) == labels.end()) {
       labels.push_back(cell.label);
     }
@@ -231,7 +231,7 @@ ExpandedSides suite_sides(const std::string& name, SuiteArguments& arguments,
     suite::drop_unknown(two[i].document, two[i].catalogue, two[1 - i].catalogue);
   }
   ExpandedSides expanded;
-  std::vector<std::vector<attnbench::Cell>> cells;
+  std::vector<std::vector<Cell>> cells;
   std::size_t trainings = 0;
   for (const OneSide& side : two) {
     suite::Expanded suite = suite::expand(side.document, side.catalogue, side.choices);

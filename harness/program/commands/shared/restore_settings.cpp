@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Checks cells of a journal. Their ids become names of files in the run's folder.
-void expect_cells(const std::vector<attnbench::Cell>& cells) {
+void expect_cells(const std::vector<Cell>& cells) {
   std::set<std::string> ids;
-  for (const attnbench::Cell& cell : cells) {
+  for (const Cell& cell : cells) {
     const bool plain = std::all_of(cell.id.begin(), cell.id.end(), [](char letter) {
       return std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_';
     });

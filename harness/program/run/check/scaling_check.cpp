@@ -102,8 +102,8 @@ std::optional<Measured> ScalingCells::measure(const Size& size, int round, std::
   }
   if (out.bytes.empty()) return out;
   const auto planned = forecast(size);
-  if (planned && planned->cost.count("state_bytes") != 0) {
-    out.bytes["state"] = planned->cost_of("state_bytes");
+  if (planned && planned->problem && std::isfinite(planned->cost.state_bytes)) {
+    out.bytes["state"] = planned->cost.state_bytes;
   }
   return out;
 }
@@ -223,16 +223,11 @@ ScalingRow judged(const CheckRow& row, const std::string& quantity, const std::s
   return out;
 }
 
-double claimed_in(const Numbers& claims, const std::string& name, double fallback) {
-  const auto found = claims.find(name);
-  return found == claims.end() ? fallback : found->second;
-}
-
 /// Measures and judges the claims of time and workspace along one axis.
 void measure_axis(const ScalingCells& cells, const CheckRow& row, const ScalingPlan& plan,
-                  Axis axis, const Numbers& claims, const Say& say, std::vector<ScalingRow>& rows) {
+                  Axis axis, const Growth& claims, const Say& say, std::vector<ScalingRow>& rows) {
   const std::string workspace = "workspace_in_" + axis.name;
-  const double claimed = claimed_in(claims, "time_in_" + axis.name, 0);
+  const double claimed = claimed_exponent(claims, "time_in_" + axis.name).value_or(0);
   const std::string in = " in " + axis.name;
   Series series;
   // Adds what is measured along `at` to the series, and judges all of it.
@@ -267,9 +262,10 @@ void measure_axis(const ScalingCells& cells, const CheckRow& row, const ScalingP
     reports::excuse_lower_orders(timed.fit, reports::Reach::all);
   }
   rows.push_back(std::move(timed));
-  if (claims.count(workspace) == 0) return;
+  const std::optional<double> claimed_workspace = claimed_exponent(claims, workspace);
+  if (!claimed_workspace) return;
   rows.push_back(judged(row, "workspace" + in, series.why, series.bytes["workspace"],
-                        claims.at(workspace), axis.meaning()));
+                        *claimed_workspace, axis.meaning()));
 }
 
 }  // namespace
@@ -280,11 +276,11 @@ std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, boo
   ScalingCells cells(ask, row, plan);
   const auto planned = cells.forecast({plan.least_length});
   if (!planned || !planned->supported) return rows;
-  const Numbers& claims = planned->growth;
-  if (claims.count("time_in_length") == 0) return rows;  // nothing is claimed
+  const Growth& claims = planned->growth;
+  if (!planned->problem || !std::isfinite(claims.time_in_length))
+    return rows;  // nothing is claimed
   ScalingPlan from_claim = plan;
-  from_claim.least_length =
-      std::max(plan.least_length, static_cast<std::int64_t>(claimed_in(claims, "from_length", 0)));
+  from_claim.least_length = std::max(plan.least_length, claims.from_length);
   const auto along = [&](const std::string& name, std::int64_t Size::*varies, const Size& from) {
     std::string why;
     const ScalingPlan& begun = varies == &Size::length ? from_claim : plan;
@@ -292,15 +288,16 @@ std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, boo
       measure_axis(cells, row, plan, {name, varies, *start}, claims, say, rows);
     } else {
       const std::string time = "time_in_" + name;
-      rows.push_back(judged(row, "time in " + name, why, {}, claimed_in(claims, time, 1),
+      rows.push_back(judged(row, "time in " + name, why, {},
+                            claimed_exponent(claims, time).value_or(1),
                             reports::GrowthClaim::exponent));
     }
   };
   along("length", &Size::length, {});
   // Up to head_dim latents cost less than the work that does not depend on them.
   constexpr std::int64_t fewest = 128;
-  const bool claimed = claimed_in(claims, "time_in_latents", 0) != 0 ||
-                       claimed_in(claims, "workspace_in_latents", 0) != 0;
+  const bool claimed = claimed_exponent(claims, "time_in_latents").value_or(0) != 0 ||
+                       claimed_exponent(claims, "workspace_in_latents").value_or(0) != 0;
   if (has_latents && claimed) along("latents", &Size::latents, {0, fewest});
   if (claims.count("time_in_head_dim") == 0) return rows;
   // Below this width, the cost per pair of tokens that does not depend on it (exponentials) hides

@@ -152,8 +152,7 @@ void refuse_impossible(result::CellRecord& record, const Values& ceilings) {
 
 }  // namespace
 
-result::CellRecord planned_record(const attnbench::Cell& cell,
-                                  const attnbench::Forecast& forecast) {
+result::CellRecord planned_record(const Cell& cell, const Forecast& forecast) {
   result::CellRecord record;
   record.id = cell.id;
   record.label = cell.label;
@@ -167,7 +166,7 @@ result::CellRecord planned_record(const attnbench::Cell& cell,
   record.varies = cell.varies;
   if (forecast.problem) {
     record.problem = values_of(Json(*forecast.problem));
-    record.cost = {forecast.cost.begin(), forecast.cost.end()};
+    record.cost = values_of(Json(forecast.cost));
     record.growth = values_of(Json(forecast.growth));
     if (!forecast.implementation.empty()) {
       record.chosen = result::Chosen{forecast.implementation, forecast.implementation_reason};

@@ -14,7 +14,7 @@ inline constexpr const char* not_reached = "the run ended before this cell was m
 
 /// The record of a cell before its first round: as the suite's expansion and the worker's forecast
 /// have it, unsupported or skipped.
-result::CellRecord planned_record(const attnbench::Cell& cell, const attnbench::Forecast& forecast);
+result::CellRecord planned_record(const Cell& cell, const Forecast& forecast);
 
 /// The record of a cell. `planned` as planned_record makes it; `rounds` its round records from the
 /// journal, any status; `ceilings` those of the cell's device (may be empty); `usual_calibration`

@@ -38,7 +38,7 @@ double naive_seconds(const Forecast& forecast, const Json& measure,
   double once = suite::estimated_call_seconds(forecast.cost, machine);
   if (forecast.once) return once;
   if (forecast.calls) {
-    once = suite::estimated_call_seconds(forecast.calls_cost, machine) +
+    once = suite::estimated_call_seconds(forecast.calls_cost.value_or(Cost{}), machine) +
            static_cast<double>(*forecast.calls) * start_of_call_seconds;
   }
   return suite::estimated_cell_seconds(once, measure);

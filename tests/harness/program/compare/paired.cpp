@@ -263,7 +263,7 @@ TEST_CASE("cells of one size stand side by side, in the order of the sizes", "[c
   CHECK(expanded.header["name"] == "ab-latte-scan-latte-fused");
   CHECK(expanded.measure["rounds"] == 12);
   std::vector<std::string> order;
-  for (const attnbench::Cell& one : compare::in_turns(expanded.cells)) {
+  for (const Cell& one : compare::in_turns(expanded.cells)) {
     order.push_back(plain_text(one.settings.at("length")) + " " + one.label);
   }
   CHECK(order == std::vector<std::string>{"256 latte/scan", "256 latte/fused",

@@ -8,9 +8,8 @@ using compare::MatchRule;
 
 namespace {
 
-attnbench::Cell side_cell(const std::string& id, const std::string& label, int length,
-                          int chunk = 64) {
-  attnbench::Cell cell;
+Cell side_cell(const std::string& id, const std::string& label, int length, int chunk = 64) {
+  Cell cell;
   cell.id = id;
   cell.label = label;
   cell.task = cell.task_label = "kernel";
@@ -32,7 +31,7 @@ TEST_CASE("cells of two builds are matched by task, label and axes", "[compare][
   CHECK(matched.matches[0].changed == "1-new");
   std::vector<std::string> ids;
   std::vector<std::string> labels;
-  for (const attnbench::Cell& cell : matched.cells) {
+  for (const Cell& cell : matched.cells) {
     ids.push_back(cell.id);
     labels.push_back(cell.label);
   }

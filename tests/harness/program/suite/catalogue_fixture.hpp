@@ -55,8 +55,8 @@ inline Catalogue catalogue() {
       mechanism_spec("linear", true, {Option::boolean("normalise", true, "")},
                      {"composite", "scan", "chunked", "fused"})};
   made.mechanisms[0].aliases = {
-      {"flash", "tiled", {}, ""},
-      {"chunked_softmax", "chunked", {{"query_chunk", std::int64_t{256}}}, ""}};
+      {"flash", "softmax", "tiled", {}, ""},
+      {"chunked_softmax", "softmax", "chunked", {{"query_chunk", std::int64_t{256}}}, ""}};
   Option pattern = Option::text("pattern", {"bidirectional", "causal", "cross"}, "");
   pattern.fallback = std::string("causal");
   made.tasks = {

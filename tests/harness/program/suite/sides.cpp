@@ -30,7 +30,7 @@ std::vector<std::string> labels(const suite::Document& document, const Catalogue
   std::vector<std::string> all;
   suite::Choices choices;
   choices.set = {"pattern=causal"};
-  for (const attnbench::Cell& cell : suite::expand(document, catalogue, choices).cells) {
+  for (const Cell& cell : suite::expand(document, catalogue, choices).cells) {
     all.push_back(cell.task_label + " " + cell.label);
   }
   return all;

@@ -13,7 +13,7 @@ Catalogue catalogue() {
   softmax.name = "softmax";
   softmax.patterns = {"bidirectional", "causal", "cross"};
   softmax.implementations = {{"composite", "", {}, true}, {"tiled", "", {}, true}};
-  softmax.aliases = {{"flash", "tiled", {}, ""}, {"standard", "auto", {}, ""}};
+  softmax.aliases = {{"flash", "softmax", "tiled", {}, ""}, {"standard", "softmax", "auto", {}, ""}};
   window.name = "window";
   window.patterns = {"causal"};
   window.implementations = {{"composite", "", {}, true}};

@@ -13,8 +13,8 @@ using Rounds = std::vector<RoundRecord>;
 
 namespace {
 
-attnbench::Cell combined_cell() {
-  attnbench::Cell cell;
+Cell combined_cell() {
+  Cell cell;
   cell.id = "0123456789ab";
   cell.label = "latte, scan";
   cell.task = "kernel";
@@ -28,8 +28,8 @@ attnbench::Cell combined_cell() {
   return cell;
 }
 
-attnbench::Forecast combined_forecast() {
-  attnbench::Forecast forecast;
+Forecast combined_forecast() {
+  Forecast forecast;
   forecast.implementation = "scan";
   forecast.implementation_reason = "causal";
   forecast.options =
@@ -167,7 +167,7 @@ TEST_CASE("of the checks the first that did not pass speaks for a cell", "[resul
 }
 
 TEST_CASE("without rounds the plan speaks", "[result]") {
-  attnbench::Forecast refused = combined_forecast();
+  Forecast refused = combined_forecast();
   refused.supported = false;
   refused.reason = "linformer: causal is undefined";
   const CellRecord record = run::combine(run::planned_record(combined_cell(), refused), {}, {});
@@ -193,7 +193,7 @@ TEST_CASE("decode shows its step first and the median of its metrics", "[result]
     timing.erase("forward");
     record.measured.metrics = {{"tokens_per_second", 100.0 + i}, {"state_bytes", 4096}};
   }
-  attnbench::Cell decode = combined_cell();
+  Cell decode = combined_cell();
   decode.settings.erase("pass");
   const CellRecord record =
       run::combine(run::planned_record(decode, combined_forecast()), rounds, {});

@@ -59,7 +59,7 @@ run::JournalHeader header_of(const Ids& ids) {
   header.seed = 7;
   header.identity = {{"binary", "b1"}};
   for (const std::string& id : ids) {
-    attnbench::Cell cell;
+    Cell cell;
     cell.id = id;
     cell.label = cell.mechanism = "latte";
     cell.task = cell.task_label = "kernel";

@@ -9,8 +9,6 @@
 #include "tests/support/files.hpp"
 
 using namespace attnbench;
-using attnbench::Cell;
-using attnbench::Forecast;
 using run::Pace;
 using Json = nlohmann::json;
 
