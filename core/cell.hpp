@@ -13,7 +13,7 @@
 #include "core/claims.hpp"
 #include "core/option_json.hpp"
 #include "core/problem.hpp"
-#include "core/result/status.hpp"
+#include "core/status.hpp"
 
 namespace attnbench {
 
@@ -58,7 +58,7 @@ struct Forecast {
   std::optional<std::int64_t> calls;
   std::optional<Cost> calls_cost;  ///< of all of them together
   /// How making the forecast failed, with the end of the log.
-  std::optional<result::Status> status;
+  std::optional<Status> status;
   std::string detail;
   bool refused = false;  ///< the cell makes no sense: the whole run is refused
 };

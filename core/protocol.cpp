@@ -175,7 +175,7 @@ ATTNBENCH_JSON_CODEC(DataAnswer) {
 ATTNBENCH_JSON_CODEC(GenerateAnswer) {
   answer_fields(json, "generate", value);
   JSON_MAYBE(refused);
-  if (value.status != result::Status::ok) return;
+  if (value.status != Status::ok) return;
   JSON_AT(implementation, step, bytes, state_bytes, seconds);
   JSON_MAYBE(bits_per_byte);
   JSON_AT(early_resident_bytes, resident_bytes);
@@ -222,9 +222,7 @@ const Property* CheckAnswer::closest_to_tolerance() const {
   return worst;
 }
 
-bool CheckedRow::failed() const {
-  return status != result::Status::ok && status != result::Status::unsupported;
-}
+bool CheckedRow::failed() const { return status != Status::ok && status != Status::unsupported; }
 
 void to_json(nlohmann::json& json, const Answer& answer) {
   json = answer.further;

@@ -197,7 +197,7 @@ struct Property {
 /// Any answer of a child, as far as all have the same members.
 struct Answer {
   std::string type;
-  std::optional<result::Status> status;
+  std::optional<Status> status;
   std::string reason;
   std::string detail;
   nlohmann::json further = nlohmann::json::object();  ///< the other members
@@ -205,7 +205,7 @@ struct Answer {
 
 /// How the work of a child ended: `wrong` is its own verdict.
 struct ChildAnswer {
-  result::Status status = result::Status::ok;
+  Status status = Status::ok;
   std::string reason;
   std::string detail;
 };
@@ -257,7 +257,7 @@ struct ApplyAnswer : ChildAnswer {
   std::vector<std::string> files;
   Stamp stamp;
 
-  bool ran() const { return status == result::Status::ok || status == result::Status::wrong; }
+  bool ran() const { return status == Status::ok || status == Status::wrong; }
 };
 
 struct DataFile {

@@ -11,8 +11,8 @@
 
 #include "core/json_object.hpp"
 #include "core/result/crossover.hpp"
-#include "core/result/status.hpp"
 #include "core/result/training.hpp"
+#include "core/status.hpp"
 
 namespace attnbench::result {
 

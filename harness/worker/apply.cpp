@@ -197,13 +197,13 @@ protocol::ApplyAnswer applied(const Registry& registry, const protocol::Apply& r
   answer.files = out.files();
   answer.stamp = stamp();
   if (found && !found->ok()) {
-    if (found->verdict == "wrong") answer.status = result::Status::wrong;
+    if (found->verdict == "wrong") answer.status = Status::wrong;
     answer.reason = found->reason;
   }
   return answer;
 }
 
-protocol::ApplyAnswer refused(result::Status status, const std::string& reason) {
+protocol::ApplyAnswer refused(Status status, const std::string& reason) {
   protocol::ApplyAnswer answer;
   answer.status = status;
   answer.reason = reason;
@@ -217,11 +217,11 @@ protocol::ApplyAnswer apply_arrays(const Registry& registry, const protocol::App
   try {
     return applied(registry, request);
   } catch (const UsageError& error) {
-    return refused(result::Status::error, error.what());
+    return refused(Status::error, error.what());
   } catch (const UsageFailure& failure) {
-    return refused(result::Status::error, failure.what());
+    return refused(Status::error, failure.what());
   } catch (const UnsupportedError& error) {
-    return refused(result::Status::unsupported, with_sizes_explained(error.what()));
+    return refused(Status::unsupported, with_sizes_explained(error.what()));
   }
 }
 

@@ -177,7 +177,7 @@ Catalogue catalogue(const Loaded& loaded) {
     all.mechanisms.push_back(spec_of(loaded.registry.entry(name), loaded.origin(name)));
     const auto python = loaded.python.find(name);
     all.mechanisms.back().options_unknown =
-        python != loaded.python.end() && python->second.outcome.status != result::Status::ok;
+        python != loaded.python.end() && python->second.outcome.status != Status::ok;
   }
   for (const auto& task : loaded.tasks.all()) {
     all.tasks.push_back(spec_of(*task, loaded.origin("task " + task->name())));
@@ -194,7 +194,7 @@ Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds) {
   const Outcome end = run_child(
       setup, [&](process::Channel& channel) { channel.send(catalogue(loaded)); },
       [&](const Json& message) { told = message.get<Catalogue>(); });
-  if (end.status != result::Status::ok || !told) {
+  if (end.status != Status::ok || !told) {
     throw Error("what plugins say of themselves cannot be had: " + end.reason);
   }
   return *told;
@@ -259,7 +259,7 @@ void add_roles(Catalogue& catalogue, const Loaded& loaded) {
         [&](const Json& message) {
           if (next < mechanisms.size()) mechanisms[next++] = message.get<MechanismSpec>();
         });
-    if (outcome.status == result::Status::ok) continue;
+    if (outcome.status == Status::ok) continue;
     // The one that it was at; the others are asked by another child.
     if (next < mechanisms.size()) mechanisms[next++].roles_unknown = outcome.reason;
   }

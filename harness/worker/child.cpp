@@ -232,8 +232,8 @@ Outcome Child::outcome() {
       outcome_of_death(wait_status_, out_of_memory, file_tail(setup_.log, log_tail_bytes));
   // A plugin that ignores malloc's failure crashes at the limit.
   const bool at_its_limit = setup_.limits_memory && peak_bytes_ > limit_bytes_ / 10 * 9;
-  if (outcome.status == result::Status::crashed && at_its_limit) {
-    outcome.status = result::Status::out_of_memory;
+  if (outcome.status == Status::crashed && at_its_limit) {
+    outcome.status = Status::out_of_memory;
     outcome.reason += " with " + text::human_bytes(static_cast<double>(peak_bytes_)) +
                       " in use, where " + text::human_bytes(static_cast<double>(limit_bytes_)) +
                       " are its limit (--memory-limit, and what is allowed beside tensors)";
@@ -254,7 +254,7 @@ Outcome run_child(const ChildSetup& setup, const Child::Body& body,
     try {
       message = child.receive(patience);
     } catch (const process::ChannelError& error) {
-      return {result::Status::crashed, std::string("the child sent ") + error.what(), ""};
+      return {Status::crashed, std::string("the child sent ") + error.what(), ""};
     }
     if (message) {
       const std::string type = protocol::type_of(*message);
@@ -265,7 +265,7 @@ Outcome run_child(const ChildSetup& setup, const Child::Body& body,
     }
     if (child.ended()) return child.outcome();
     child.end();
-    return {result::Status::timeout,
+    return {Status::timeout,
             "no answer within " + std::to_string(static_cast<int>(setup.limit_seconds)) + " s", ""};
   }
 }
@@ -278,9 +278,8 @@ Json to_json(const Outcome& outcome) {
 }
 
 Outcome outcome_from(const Json& message) {
-  const auto status = result::status_from(message.value("status", ""));
-  return {status.value_or(result::Status::error), message.value("reason", ""),
-          message.value("detail", "")};
+  const auto status = status_from(message.value("status", ""));
+  return {status.value_or(Status::error), message.value("reason", ""), message.value("detail", "")};
 }
 
 }  // namespace attnbench::worker

@@ -129,7 +129,7 @@ protocol::GenerateAnswer generated(const Loaded& loaded, const protocol::Generat
   return answer;
 }
 
-protocol::GenerateAnswer refused_generation(result::Status status, const std::string& reason) {
+protocol::GenerateAnswer refused_generation(Status status, const std::string& reason) {
   protocol::GenerateAnswer answer;
   answer.status = status;
   answer.reason = reason;
@@ -144,9 +144,9 @@ protocol::GenerateAnswer generate_bytes(const Loaded& loaded, const protocol::Ge
   try {
     return generated(loaded, request, progress);
   } catch (const UsageError& error) {
-    return refused_generation(result::Status::error, error.what());
+    return refused_generation(Status::error, error.what());
   } catch (const UnsupportedError& error) {
-    return refused_generation(result::Status::unsupported, error.what());
+    return refused_generation(Status::unsupported, error.what());
   }
 }
 

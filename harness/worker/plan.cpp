@@ -38,7 +38,7 @@ Forecast failed_forecast(const Cell& cell, const Outcome& outcome) {
   forecast.id = cell.id;
   forecast.supported = false;
   forecast.reason = outcome.reason;
-  if (outcome.status != result::Status::unsupported) forecast.status = outcome.status;
+  if (outcome.status != Status::unsupported) forecast.status = outcome.status;
   forecast.detail = outcome.detail;
   forecast.refused = outcome.refused;
   return forecast;
@@ -53,7 +53,7 @@ std::string planning_reason(const Loaded& loaded, const Cell& cell, const std::s
 /// refuses the whole suite.
 Json forecast_or_failure(const Loaded& loaded, const Cell& cell) {
   const auto python = loaded.python.find(cell.mechanism);
-  if (python != loaded.python.end() && python->second.outcome.status != result::Status::ok) {
+  if (python != loaded.python.end() && python->second.outcome.status != Status::ok) {
     return failed_forecast(cell, python->second.outcome);
   }
   Outcome outcome;
@@ -61,12 +61,12 @@ Json forecast_or_failure(const Loaded& loaded, const Cell& cell) {
     Json forecast = forecast_of(loaded, cell);
     const std::string fault = schema::answer_fault("forecast", forecast);
     if (fault.empty()) return forecast;
-    outcome = {result::Status::error, "its forecast is not of the form of one: " + fault, ""};
+    outcome = {Status::error, "its forecast is not of the form of one: " + fault, ""};
   } catch (...) {
     outcome = outcome_of(std::current_exception());
   }
-  const bool failed = outcome.status != result::Status::unsupported &&
-                      outcome.status != result::Status::skipped && !outcome.refused;
+  const bool failed = outcome.status != Status::unsupported && outcome.status != Status::skipped &&
+                      !outcome.refused;
   if (failed) outcome.reason = planning_reason(loaded, cell, outcome.reason);
   return failed_forecast(cell, outcome);
 }
@@ -105,7 +105,7 @@ std::vector<Forecast> plan(const Loaded& loaded, const std::vector<Cell>& cells,
           [&](const Json& message) {
             if (next < group.size()) planned[group[next++]] = message.get<Forecast>();
           });
-      if (end.status == result::Status::ok || next >= group.size()) continue;
+      if (end.status == Status::ok || next >= group.size()) continue;
       const Cell& cell = cells[group[next]];
       planned[group[next++]] = failed_forecast(
           cell, {end.status, planning_reason(loaded, cell, end.reason), end.detail});

@@ -92,10 +92,10 @@ Trial try_plugin(const PluginName& plugin, const Loaded& loaded, double limit_se
 PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
   const PluginName plugin(path);
   const auto [trial, clash] = try_plugin(plugin, loaded, limit_seconds);
-  if (trial.status == result::Status::crashed || trial.status == result::Status::timeout) {
+  if (trial.status == Status::crashed || trial.status == Status::timeout) {
     return {path, "crashed", "while it was loaded: " + trial.reason};
   }
-  if (trial.status != result::Status::ok) {
+  if (trial.status != Status::ok) {
     return {path, clash ? "clash" : "refused", trial.reason};
   }
   try {
@@ -108,23 +108,23 @@ PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
 
 /// Adds a mechanism in Python. One that cannot be used is added as such: it costs its cells alone.
 PluginSpec load_python(PythonPlugin plugin, Loaded& loaded) {
-  const bool told = plugin.outcome.status == result::Status::ok;
+  const bool told = plugin.outcome.status == Status::ok;
   try {
     if (told) {
       python::add_python(plugin.word, plugin.mechanism, plugin.description, loaded.registry);
     }
   } catch (const UsageError& error) {
-    plugin.outcome = {result::Status::error,
-                      plugin.description.place + ": its reference: " + error.what(), ""};
+    plugin.outcome = {Status::error, plugin.description.place + ": its reference: " + error.what(),
+                      ""};
   } catch (const std::exception& error) {
     return {plugin.word, "refused", error.what()};
   }
   const Outcome& outcome = plugin.outcome;
-  if (outcome.status == result::Status::ok) {
+  if (outcome.status == Status::ok) {
     loaded.python[plugin.mechanism] = plugin;
     return {plugin.word, "ok", ""};
   }
-  const bool unsupported = outcome.status == result::Status::unsupported;
+  const bool unsupported = outcome.status == Status::unsupported;
   try {
     python::add_unusable(plugin.mechanism, unsupported, outcome.reason, loaded.registry);
   } catch (const std::exception& error) {

@@ -107,7 +107,7 @@ void ask(const std::vector<PythonPlugin*>& plugins, double limit_seconds,
     if (next >= end) continue;
     PythonPlugin& guilty = *plugins[next++];
     guilty.outcome = outcome;
-    if (outcome.status == result::Status::ok) guilty.outcome.status = result::Status::crashed;
+    if (outcome.status == Status::ok) guilty.outcome.status = Status::crashed;
     guilty.outcome.reason = "while " + guilty.word + " was imported: " + outcome.reason;
   }
 }

@@ -14,7 +14,6 @@
 namespace attnbench::worker {
 namespace {
 
-using result::Status;
 
 /// LibTorch appends a backtrace of many lines to its messages.
 Outcome split_message(Status status, const std::string& message) {

@@ -4,12 +4,12 @@
 #include <exception>
 #include <string>
 
-#include "core/result/status.hpp"
+#include "core/status.hpp"
 
 namespace attnbench::worker {
 
 struct Outcome {
-  result::Status status = result::Status::ok;
+  Status status = Status::ok;
   std::string reason;    ///< one sentence; empty where all is well
   std::string detail;    ///< a longer message, or the end of the log
   bool refused = false;  ///< the request made no sense (UsageError)

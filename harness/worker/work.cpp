@@ -98,10 +98,10 @@ void conclude(protocol::CheckAnswer& answer) {
       properties.begin(), properties.end(),
       [](const protocol::Property& each) { return each.status == PropertyStatus::broken; });
   if (broken != properties.end()) {
-    answer.status = result::Status::wrong;
+    answer.status = Status::wrong;
     answer.reason = broken->name + ": " + (broken->reason.empty() ? "broken" : broken->reason);
   } else if (!properties.empty() && answer.count(PropertyStatus::held) == 0) {
-    answer.status = result::Status::unsupported;
+    answer.status = Status::unsupported;
     const std::string& reason = properties.front().reason;
     answer.reason = reason.empty() ? "not supported" : reason;
   }

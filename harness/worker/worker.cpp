@@ -20,7 +20,6 @@
 namespace attnbench::worker {
 namespace {
 
-using result::Status;
 
 constexpr int wait_milliseconds = 100;
 /// Bytes of a child's reason and detail; the rest is in its log.

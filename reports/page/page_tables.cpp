@@ -57,8 +57,7 @@ std::string statuses_html(const result::Result& result) {
       if (!panel.facet.empty()) place += ", " + panel.facet_text();
       rows += "<tr>" + element("td", panel.task_label + ": " + place) +
               element("td", to_string(cell.status),
-                      cell.status == result::Status::unsupported ||
-                              cell.status == result::Status::skipped
+                      cell.status == Status::unsupported || cell.status == Status::skipped
                           ? ""
                           : " class=\"bad\"") +
               "<td>" + text::escape_html(cell.reason);

@@ -9,29 +9,29 @@ namespace attnbench::reports {
 namespace {
 
 /// A status, and whether it says only that the output could not be checked.
-using Fate = std::pair<result::Status, bool>;
+using Fate = std::pair<Status, bool>;
 
 Fate fate_of(const Missing& one) { return {one.status, one.unchecked}; }
 
-const char* words_of(result::Status status) {
+const char* words_of(Status status) {
   switch (status) {
-    case result::Status::ok:
+    case Status::ok:
       return "timed in one process alone";
-    case result::Status::wrong:
+    case Status::wrong:
       return "wrong";
-    case result::Status::disturbed:
+    case Status::disturbed:
       return "disturbed";
-    case result::Status::unsupported:
+    case Status::unsupported:
       return "unsupported";
-    case result::Status::skipped:
+    case Status::skipped:
       return "skipped";
-    case result::Status::out_of_memory:
+    case Status::out_of_memory:
       return "out of memory";
-    case result::Status::timeout:
+    case Status::timeout:
       return "ended by the time limit";
-    case result::Status::crashed:
+    case Status::crashed:
       return "ended by a crash";
-    case result::Status::error:
+    case Status::error:
       return "ended by an error";
   }
   return "";
@@ -41,8 +41,8 @@ const char* words_of(result::Status status) {
 bool is_above(const std::vector<Entrant>& all, const Entrant& one, double bound) {
   return std::any_of(all.begin(), all.end(), [&](const Entrant& other) {
     const bool smaller = other.series == one.series && other.x && one.x && *other.x < *one.x;
-    return smaller && (other.status == result::Status::out_of_memory ||
-                       (other.value && other.value->low > bound));
+    return smaller &&
+           (other.status == Status::out_of_memory || (other.value && other.value->low > bound));
   });
 }
 
@@ -52,8 +52,7 @@ MissingAt missing_at(const std::vector<Entrant>& all, const std::optional<double
                      bool rises) {
   MissingAt missing;
   for (const Entrant& one : all) {
-    const bool enters =
-        one.status != result::Status::unsupported && one.status != result::Status::out_of_memory;
+    const bool enters = one.status != Status::unsupported && one.status != Status::out_of_memory;
     if (one.x != x || one.value || !enters) continue;
     const bool above = rises && is_above(all, one, bound);
     (above ? missing.above : missing.below).push_back({one.series, one.status, one.unchecked});

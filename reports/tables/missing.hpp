@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/result/status.hpp"
 #include "core/statistics.hpp"
+#include "core/status.hpp"
 
 namespace attnbench::reports {
 
@@ -15,14 +15,14 @@ namespace attnbench::reports {
 struct Entrant {
   std::string series;
   std::optional<double> x;
-  result::Status status = result::Status::ok;
+  Status status = Status::ok;
   std::optional<Estimate> value;  ///< that may be ranked
   bool unchecked = false;         ///< an error that is one of the check alone
 };
 
 struct Missing {
   std::string series;
-  result::Status status = result::Status::skipped;  ///< `ok` of what one process alone measured
+  Status status = Status::skipped;  ///< `ok` of what one process alone measured
   bool unchecked = false;
 
   bool operator==(const Missing&) const = default;

@@ -89,7 +89,7 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
   return text;
 }
 
-std::ptrdiff_t count_of(const result::Result& result, result::Status status) {
+std::ptrdiff_t count_of(const result::Result& result, Status status) {
   return std::count_if(result.cells.begin(), result.cells.end(),
                        [&](const result::CellRecord& cell) { return cell.status == status; });
 }
@@ -118,7 +118,7 @@ std::string table(const result::Result& result, const TableStyle& style) {
 }
 
 std::string disturbed_line(const result::Result& result, const std::string& folder) {
-  const auto count = count_of(result, result::Status::disturbed);
+  const auto count = count_of(result, Status::disturbed);
   if (count == 0) return "";
   return std::to_string(count) + (count == 1 ? " cell was" : " cells were") +
          " disturbed by other work on this machine and " + (count == 1 ? "is" : "are") +
@@ -129,8 +129,8 @@ std::string status_line(const result::Result& result) {
   const std::size_t cells = result.cells.size();
   std::string text = std::to_string(cells) + (cells == 1 ? " cell" : " cells");
   std::string separator = ": ";
-  for (const std::string& word : result::status_words()) {
-    const auto count = count_of(result, *result::status_from(word));
+  for (const std::string& word : status_words()) {
+    const auto count = count_of(result, *status_from(word));
     if (count == 0) continue;
     text += separator + std::to_string(count) + " " + word;
     separator = ", ";

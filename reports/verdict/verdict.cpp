@@ -19,7 +19,7 @@ std::vector<std::optional<double>> places_of(const PanelQuestion& question) {
 }
 
 bool is_ranked(const Candidate& cell) {
-  return cell.status == result::Status::ok && cell.time && cell.over_rounds && cell.time->low > 0;
+  return cell.status == Status::ok && cell.time && cell.over_rounds && cell.time->low > 0;
 }
 
 std::vector<const Candidate*> ranked_at(const PanelQuestion& question,
@@ -35,7 +35,7 @@ std::vector<const Candidate*> ranked_at(const PanelQuestion& question,
 std::vector<Entrant> entrants_of(const std::vector<Candidate>& cells) {
   std::vector<Entrant> entrants;
   for (const Candidate& cell : cells) {
-    if (cell.status == result::Status::ok && !cell.time) continue;
+    if (cell.status == Status::ok && !cell.time) continue;
     entrants.push_back({cell.label, cell.x, cell.status,
                         is_ranked(cell) ? cell.time : std::optional<Time>(), cell.unchecked});
   }
@@ -187,8 +187,8 @@ std::vector<Amount> amounts(const PanelQuestion& question, std::optional<double>
                             const std::optional<double>& x) {
   std::vector<Amount> all;
   for (const Candidate& cell : question.cells) {
-    const bool known = cell.status == result::Status::ok ||
-                       cell.status == result::Status::disturbed;  // bytes are not disturbed
+    const bool known =
+        cell.status == Status::ok || cell.status == Status::disturbed;  // bytes are not disturbed
     if (known && cell.x == x && cell.*member) all.push_back({cell.label, *(cell.*member)});
   }
   std::stable_sort(all.begin(), all.end(),
@@ -266,16 +266,16 @@ Answer answer_to(const PanelQuestion& question) {
   answer.one_process_each =
       answer.fastest.empty() &&
       std::count_if(question.cells.begin(), question.cells.end(), [](const Candidate& cell) {
-        return cell.status == result::Status::ok && cell.time && !cell.over_rounds;
+        return cell.status == Status::ok && cell.time && !cell.over_rounds;
       }) > 1;
   return answer;
 }
 
 std::vector<Exception> exceptions_of(const VerdictInput& input) {
-  std::map<result::Status, Exception> all;
+  std::map<Status, Exception> all;
   for (const PanelQuestion& question : input.questions) {
     for (const Candidate& cell : question.cells) {
-      if (cell.status == result::Status::ok) continue;
+      if (cell.status == Status::ok) continue;
       Exception& one = all.try_emplace(cell.status, Exception{cell.status, 0, {}}).first->second;
       ++one.count;
       const std::string label = text::name_in_sentence(cell.label) + " (" + question.task + ")";

@@ -24,7 +24,7 @@ struct Candidate {
   std::string implementation;  ///< "latte/fused, 32 latents per head"
   bool exact = false;          ///< exact attention, whatever computes it
   std::optional<double> x;     ///< its place on the axis
-  result::Status status = result::Status::ok;
+  Status status = Status::ok;
   bool unchecked = false;  ///< an error that is one of the check alone
   std::optional<Time> time;
   bool over_rounds = true;  ///< false where one process alone was timed, which ranks nothing
@@ -137,7 +137,7 @@ struct Answer {
 
 /// Cells that are not ok, by status.
 struct Exception {
-  result::Status status;
+  Status status;
   std::size_t count = 0;
   std::vector<std::string> labels;  ///< "softmax (decode)", without duplicates
 };

@@ -113,7 +113,7 @@ TEST_CASE("a sampling rule keeps what is not said", "[protocol]") {
 
 TEST_CASE("an answer comes out as it went in", "[protocol]") {
   protocol::CheckAnswer check;
-  check.status = result::Status::wrong;
+  check.status = Status::wrong;
   check.reason = "causality: it leaks";
   check.properties.resize(1);
   check.properties.front().name = "causality";
@@ -137,7 +137,7 @@ TEST_CASE("an answer comes out as it went in", "[protocol]") {
   apply.files = {"output.npy"};
   const json applied = apply;
   CHECK(json(applied.get<protocol::ApplyAnswer>()) == applied);
-  apply.status = result::Status::unsupported;
+  apply.status = Status::unsupported;
   apply.refused = true;
   CHECK(json(apply) == json({{"type", "apply"}, {"status", "unsupported"}, {"refused", true}}));
 }

@@ -13,7 +13,6 @@
 
 using namespace attnbench;
 using Json = nlohmann::json;
-using result::Status;
 
 namespace {
 

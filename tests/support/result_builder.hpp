@@ -23,7 +23,7 @@ struct CellBuilder : CellRecord {
     id = label = mechanism = name;
     task = task_label = of_task;
     implementation = "auto";
-    status = result::Status::ok;
+    status = Status::ok;
   }
   CellBuilder& named(const std::string& own) {
     id = own;
@@ -38,7 +38,7 @@ struct CellBuilder : CellRecord {
     return *this;
   }
   CellBuilder& length(int tokens) { return set("length", tokens); }
-  CellBuilder& ended(result::Status how, const std::string& why = "") {
+  CellBuilder& ended(Status how, const std::string& why = "") {
     status = how;
     reason = why;
     return *this;
@@ -186,7 +186,7 @@ inline CellBuilder diverged_cell(const std::string& label, double rate, int seed
   CellBuilder cell = training_cell(label, rate, seed, 0, 0);
   cell.training.reset();
   cell.metrics.clear();
-  return cell.ended(result::Status::error, "the loss is not a finite number at step 3 of 40");
+  return cell.ended(Status::error, "the loss is not a finite number at step 3 of 40");
 }
 
 /// Two learning rates and seeds of softmax, a window with a reach, and latte, of which one

@@ -73,13 +73,13 @@ class Interrupted : public Failure {
   if (answer.refused) throw UsageFailure(answer.reason);
   std::string message = mechanism + ": " + result::to_string(answer.status) + ": " + answer.reason;
   if (!answer.detail.empty() && answer.detail != answer.reason) message += "\n" + answer.detail;
-  throw Failure(answer.status == result::Status::out_of_memory ? ExitCode::environment
-                : answer.status == result::Status::crashed     ? ExitCode::cells
-                                                               : ExitCode::failed,
+  throw Failure(answer.status == Status::out_of_memory ? ExitCode::environment
+                : answer.status == Status::crashed     ? ExitCode::cells
+                                                       : ExitCode::failed,
                 message);
 }
 
-protocol::ApplyAnswer without_result(result::Status status, const std::string& reason) {
+protocol::ApplyAnswer without_result(Status status, const std::string& reason) {
   protocol::ApplyAnswer answer;
   answer.status = status;
   answer.reason = reason;
@@ -100,9 +100,9 @@ protocol::ApplyAnswer ask(const ApplyArguments& arguments, const protocol::Apply
   try {
     return client.request(request).get<protocol::ApplyAnswer>();
   } catch (const run::WorkerDied& died) {
-    return without_result(result::Status::crashed, died.what());
+    return without_result(Status::crashed, died.what());
   } catch (const run::WorkerRefused& refused) {
-    return without_result(result::Status::error, refused.what());
+    return without_result(Status::error, refused.what());
   } catch (const std::exception&) {
     // A worker that was starting reports an interrupt as a failure to start.
     if (interrupts.count() > 0) throw Interrupted();
@@ -189,10 +189,10 @@ int apply_command(ApplyArguments& arguments) {
   write_atomically(out.staging() / "apply.json", document.dump(1) + "\n");
   out.publish();
   print(answer, request.mechanism, arguments.out);
-  if (answer.status == result::Status::ok && answer.reason.empty()) {
+  if (answer.status == Status::ok && answer.reason.empty()) {
     return static_cast<int>(ExitCode::done);
   }
-  if (answer.status == result::Status::ok) {
+  if (answer.status == Status::ok) {
     std::cerr << "attnbench: " << text::quotable(answer.reason, 600) << "\n";
     return static_cast<int>(ExitCode::undecided);
   }

@@ -51,7 +51,7 @@ std::string closest(const protocol::CheckedRow& checked) {
 }
 
 std::string last_column(const protocol::CheckedRow& checked) {
-  if (checked.status == result::Status::ok) return "closest: " + closest(checked);
+  if (checked.status == Status::ok) return "closest: " + closest(checked);
   const std::string reason = checked.reason.empty() ? "no reason given" : checked.reason;
   return std::string(result::to_string(checked.status)) + ": " + text::quotable(reason, 600);
 }
@@ -82,7 +82,7 @@ void print_row(const protocol::CheckedRow& checked, const std::string& dtype) {
 void print_group(const std::vector<protocol::CheckedRow>& group) {
   bool alike = true;
   for (const protocol::CheckedRow& each : group) {
-    alike = alike && each.status == result::Status::unsupported &&
+    alike = alike && each.status == Status::unsupported &&
             last_column(each) == last_column(group.front());
   }
   if (alike) {

@@ -157,7 +157,7 @@ int write_data(const DataArguments& arguments) {
   } catch (const run::WorkerRefused& refused) {
     throw UsageFailure(refused.what());
   }
-  if (answer.status != result::Status::ok) throw UsageFailure(answer.reason);
+  if (answer.status != Status::ok) throw UsageFailure(answer.reason);
   out.publish();
   std::vector<TableRow> rows;
   for (const protocol::DataFile& file : answer.files) {

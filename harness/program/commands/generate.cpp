@@ -261,18 +261,17 @@ protocol::Generate request_of(const GenerateArguments& arguments, const TrainedR
 }
 
 [[noreturn]] void fail(const protocol::GenerateAnswer& answer, const Cell& cell) {
-  const bool unsupported = answer.status == result::Status::unsupported;
+  const bool unsupported = answer.status == Status::unsupported;
   if (answer.refused || unsupported) {
     throw UsageFailure(unsupported ? "unsupported: " + answer.reason : answer.reason);
   }
   std::string message = cell.label + ": " + result::to_string(answer.status) + ": " + answer.reason;
   if (!answer.detail.empty() && answer.detail != answer.reason) message += "\n" + answer.detail;
-  throw Failure(
-      answer.status == result::Status::out_of_memory || answer.status == result::Status::skipped
-          ? ExitCode::environment
-      : answer.status == result::Status::crashed ? ExitCode::cells
-                                                 : ExitCode::failed,
-      message);
+  throw Failure(answer.status == Status::out_of_memory || answer.status == Status::skipped
+                    ? ExitCode::environment
+                : answer.status == Status::crashed ? ExitCode::cells
+                                                   : ExitCode::failed,
+                message);
 }
 
 std::string human(std::int64_t bytes) { return text::human_bytes(static_cast<double>(bytes)); }
@@ -354,7 +353,7 @@ int generate_command(const GenerateArguments& arguments) {
   try {
     const protocol::GenerateAnswer answer = ask(client, request, follower, interrupts, so_far);
     follower.end();
-    if (answer.status != result::Status::ok) fail(answer, cell);
+    if (answer.status != Status::ok) fail(answer, cell);
     print_summary(answer, cell);
   } catch (const InterruptedGeneration&) {
     follower.end();

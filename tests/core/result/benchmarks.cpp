@@ -45,17 +45,17 @@ TEST_CASE("rounds and cells that do not count have no row", "[result]") {
   test::CellBuilder cell("a");
   cell.rounds({0.010, 5.0, 0.011});
   cell.timing["forward"].rounds[1].disturbed = true;
-  const auto rows_of = [&cell](result::Status status) {
+  const auto rows_of = [&cell](Status status) {
     cell.status = status;
     return result::benchmark_rows({cell}, 2);
   };
-  const Json rows = rows_of(result::Status::ok);
+  const Json rows = rows_of(Status::ok);
   REQUIRE(rows.size() == 2);
   CHECK(rows[1]["real_time"].get<double>() == Approx(11000));
   CHECK(rows[1]["repetition_index"] == 1);
   CHECK(rows[1]["repetitions"] == 2);
-  CHECK(rows_of(result::Status::disturbed).empty());
-  CHECK(rows_of(result::Status::crashed).empty());
+  CHECK(rows_of(Status::disturbed).empty());
+  CHECK(rows_of(Status::crashed).empty());
 }
 
 TEST_CASE("a name has the settings and options that vary, and no others", "[result]") {

@@ -137,11 +137,10 @@ TEST_CASE("mechanisms with sizes of different names share the axis", "[result]")
 }
 
 TEST_CASE("the table shows crossovers with all that they hold for", "[result]") {
-  const result::Result whole =
-      test::crossover_result({test::crossover_cell("mix", 4, 16, {round_of("found", 100, 110)}),
-                              test::crossover_cell("mix", 4, 64, {round_of("above", 4096, 0)}),
-                              test::crossover_cell("mix", 4, 256, {})
-                                  .ended(result::Status::timeout, "no answer in 60 s")});
+  const result::Result whole = test::crossover_result(
+      {test::crossover_cell("mix", 4, 16, {round_of("found", 100, 110)}),
+       test::crossover_cell("mix", 4, 64, {round_of("above", 4096, 0)}),
+       test::crossover_cell("mix", 4, 256, {}).ended(Status::timeout, "no answer in 60 s")});
   const std::string text = reports::table(whole, {100, text::Letters::utf8});
   INFO(text);
   for (const char* part : {"105 (100 to 110)", "above 4096", "timeout", "chunked : softmax/tiled",

@@ -20,7 +20,6 @@
 
 using namespace attnbench;
 using process::Channel;
-using result::Status;
 using worker::ChildSetup;
 using worker::Json;
 using worker::Outcome;

@@ -70,7 +70,7 @@ TEST_CASE("a file whose helper has the name of another file's is refused in the 
   });
   if (!outcome) return;
   CHECK(files.messages.size() == 2);
-  CHECK(outcome->status == result::Status::error);
+  CHECK(outcome->status == Status::error);
   CHECK_THAT(outcome->reason, Contains("two/helper.py cannot be imported") &&
                                   Contains("one/helper.py is helper in this process") &&
                                   Contains("another name"));
@@ -98,7 +98,7 @@ TEST_CASE("what a file in Python changes in torch is put back for the next mecha
   });
   if (!outcome) return;
   INFO(outcome->reason);
-  REQUIRE(outcome->status == result::Status::ok);
+  REQUIRE(outcome->status == Status::ok);
   REQUIRE(files.messages.size() == 4);
   for (const worker::Json& after : files.messages) CHECK(after == files.messages.front());
 }

@@ -10,7 +10,6 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench;
-using result::Status;
 
 namespace {
 

@@ -9,7 +9,6 @@
 
 using namespace attnbench;
 using Json = nlohmann::json;
-using result::Status;
 using test::crossover_cell;
 using test::round_of;
 

@@ -197,8 +197,7 @@ TEST_CASE("claims are of the mix and its time or the forward's workspace alone",
 TEST_CASE("speedup is the first series' time over each one's, with bounds of both", "[reports]") {
   result::Result result = test::fixture_result();
   for (result::CellRecord& cell : result.cells) {
-    if (cell.label == "softmax" && cell.settings["length"] == 8192)
-      cell.status = result::Status::skipped;
+    if (cell.label == "softmax" && cell.settings["length"] == 8192) cell.status = Status::skipped;
   }
   const auto panel = test::first_panel(result);
   const auto time = [&](const std::string& series, const Json& x) -> const result::Timing& {

@@ -9,7 +9,6 @@
 
 using namespace attnbench;
 using Json = nlohmann::json;
-using result::Status;
 
 TEST_CASE("words for what is not drawn name how its cells ended", "[reports]") {
   std::vector<result::CellRecord> cells(3);

@@ -57,7 +57,7 @@ TEST_CASE("six series are small multiples, five are one picture", "[reports]") {
 
 TEST_CASE("a mark of a failure stands in the facet of its series alone", "[reports]") {
   result::Result result = crowd(6);
-  result.cells[0].status = result::Status::crashed;
+  result.cells[0].status = Status::crashed;
   const auto figure = time_figure(result);
   std::size_t failed = 0;
   for (const Json& row : figure.spec["data"]["values"]) {

@@ -79,7 +79,7 @@ TEST_CASE("a BLAS that is slow for the CPU is said in red, with what to install"
 TEST_CASE("the verdict's words cannot end an element of the page", "[page]") {
   verdict::Verdict verdict;
   verdict.sentence = "On <script>a</script> & b: c.";
-  verdict.exceptions = {{result::Status::wrong, 1, {"<b>"}}};
+  verdict.exceptions = {{Status::wrong, 1, {"<b>"}}};
   const std::string html = verdict_html(verdict);
   CHECK_THAT(html, Contains("&lt;script&gt;") && !Contains("<script>") && !Contains("<b>"));
   CHECK(verdict_html({}).empty());

@@ -29,7 +29,7 @@ TEST_CASE("tables mark the fastest and the smallest of each column", "[best]") {
   single.timing.at("forward").rounds.resize(1);
   CHECK_FALSE(ranked(single).has_value());
   for (result::CellRecord& cell : result.cells) {
-    if (cell.label == "window") cell.status = result::Status::disturbed;
+    if (cell.label == "window") cell.status = Status::disturbed;
   }
   // It was the fastest, so that nothing of what is left is.
   const reports::Grid times = reports::grids_of(test::first_panel(result), text::Letters::utf8)[0];

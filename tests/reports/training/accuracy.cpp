@@ -88,11 +88,10 @@ TEST_CASE("along an axis the means are joined, and without trainings there is no
 
 TEST_CASE("a series without a mark is left out of the legend, and the caption names it",
           "[training]") {
-  const auto result =
-      result_of({training_cell("softmax", 0.001, 1, 0.9, 0.91), diverged_cell("window", 0.01, 1),
-                 diverged_cell("window", 0.1, 1), training_cell("latte", 0.001, 1, 0.7, 0.72),
-                 diverged_cell("latte", 0.01, 1),
-                 diverged_cell("luna", 0.01, 1).ended(result::Status::unsupported)});
+  const auto result = result_of(
+      {training_cell("softmax", 0.001, 1, 0.9, 0.91), diverged_cell("window", 0.01, 1),
+       diverged_cell("window", 0.1, 1), training_cell("latte", 0.001, 1, 0.7, 0.72),
+       diverged_cell("latte", 0.01, 1), diverged_cell("luna", 0.01, 1).ended(Status::unsupported)});
   for (const char* name : {"accuracy", "accuracy_over_state", "learning_curves", "loss_curves",
                            "accuracy_over_learning_rate", "accuracy_by_look_back"}) {
     INFO(name);

@@ -120,7 +120,7 @@ TEST_CASE("a cost at another size, failed, of several passes or of decoding is n
   CHECK(time_dots(cells).size() == 3);
   cells.pop_back();
   cells[4].settings["length"] = 128;
-  cells[5].status = result::Status::wrong;
+  cells[5].status = Status::wrong;
   CellRecord other = cells[6];
   other.settings["pass"] = "forward";
   cells.push_back(other);
@@ -129,14 +129,14 @@ TEST_CASE("a cost at another size, failed, of several passes or of decoding is n
 
 TEST_CASE("a disturbed cost stands on no front, and makes way for no other pass", "[training]") {
   Cells cells = some_cells();
-  cells[4].status = result::Status::disturbed;
+  cells[4].status = Status::disturbed;
   CHECK(time_dots(cells).size() == 2);
   for (const Json& row : time_dots(cells)) CHECK(row["series"] != "softmax");
   CHECK_THAT(figures_of(cells).at(0).caption,
              Contains("No front is drawn: softmax was disturbed") && Contains("not here: 2."));
   CHECK(rows_of(figures_of(cells).at(0), "front").empty());
   CellRecord other = cells[4];
-  other.status = result::Status::ok;
+  other.status = Status::ok;
   other.settings["pass"] = "forward";
   cells.push_back(other);
   CHECK(time_dots(cells).size() == 2);

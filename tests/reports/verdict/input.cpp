@@ -121,7 +121,7 @@ TEST_CASE("an error of the check alone is told from others by the stored check",
       test::CellBuilder cell(label);
       cell.named(label + std::to_string(length)).length(length).took(1).rounds({1, 1, 1});
       if (length == 512 && cell.label != "softmax") {
-        cell.untimed().ended(result::Status::error, "whatever it says");
+        cell.untimed().ended(Status::error, "whatever it says");
       }
       if (length == 512 && cell.label == "latte") cell.check = result::Check{"unchecked", "", {}};
       cells.push_back(cell);

@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::reports::verdict;
-using attnbench::result::Status;
+using attnbench::Status;
 
 namespace {
 

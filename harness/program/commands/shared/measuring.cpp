@@ -7,7 +7,7 @@
 
 #include "core/failure.hpp"
 #include "core/manifest.hpp"
-#include "core/result/status.hpp"
+#include "core/status.hpp"
 #include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/cluster/shell.hpp"
@@ -172,7 +172,7 @@ std::string reproducing_command(const std::vector<std::string>& words, const std
 
 std::set<std::string> statuses_from(const std::string& flag,
                                     const std::vector<std::string>& words) {
-  const std::vector<std::string>& known = result::status_words();
+  const std::vector<std::string>& known = status_words();
   for (const std::string& word : words) {
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
     throw UsageFailure(flag + " " + word + ": expected some of " + [&] {

@@ -36,7 +36,7 @@ void fill_derived(result::CellRecord& record) {
 /// The first round that did not end well speaks for the cell.
 void add_status(result::CellRecord& record, const std::vector<result::RoundRecord>& rounds) {
   if (rounds.empty()) return;
-  record.status = result::Status::ok;
+  record.status = Status::ok;
   record.reason.clear();
   const auto failed = std::find_if(rounds.begin(), rounds.end(),
                                    [](const result::RoundRecord& round) { return !round.ok(); });
@@ -68,7 +68,7 @@ void add_measured(result::CellRecord& record, const std::vector<result::RoundRec
   }
   record.metrics = metrics_over(rounds, usual_calibration);
   if (result::is_ok(record) && record.check && record.check->verdict == "wrong") {
-    record.status = result::Status::wrong;
+    record.status = Status::wrong;
     record.reason = record.check->reason.empty()
                         ? "its values differ from the reference by more than the tolerance"
                         : record.check->reason;
@@ -78,7 +78,7 @@ void add_measured(result::CellRecord& record, const std::vector<result::RoundRec
 /// An undisturbed cell is ok; what else it was already says more.
 void add_disturbance(result::CellRecord& record, const std::string& reason) {
   if (reason.empty() || !result::is_ok(record)) return;
-  record.status = result::Status::disturbed;
+  record.status = Status::disturbed;
   record.reason = reason;
 }
 
@@ -143,7 +143,7 @@ void refuse_impossible(result::CellRecord& record, const Values& ceilings) {
   if (!calibrations.empty()) timed.calibration_seconds = median(calibrations);
   const auto reason = measure::impossible(work_of(record), ceilings, timed);
   if (!reason) return;
-  record.status = result::Status::wrong;
+  record.status = Status::wrong;
   record.reason = *reason;
   record.timing.clear();
   record.primary.clear();
@@ -172,7 +172,7 @@ result::CellRecord planned_record(const Cell& cell, const Forecast& forecast) {
       record.chosen = result::Chosen{forecast.implementation, forecast.implementation_reason};
     }
   }
-  record.status = forecast.supported ? result::Status::skipped : result::Status::unsupported;
+  record.status = forecast.supported ? Status::skipped : Status::unsupported;
   record.reason = forecast.supported ? not_reached : forecast.reason;
   return record;
 }
@@ -186,7 +186,7 @@ result::CellRecord combine(result::CellRecord planned, std::vector<result::Round
   fill_derived(record);
   add_status(record, rounds);
   add_measured(record, rounds, usual_calibration);
-  if (record.status == result::Status::wrong) return record;  // a wrong cell has no time
+  if (record.status == Status::wrong) return record;  // a wrong cell has no time
   add_crossover(record, rounds);
   record.timing = timing_over(rounds, usual_calibration);
   if (record.timing.empty()) return record;

@@ -24,7 +24,7 @@ struct ForeignRecord {
   std::string beside;
   std::string label;
   std::optional<std::string> implementation;
-  std::optional<result::Status> status;
+  std::optional<Status> status;
   std::optional<std::string> reason;
   std::optional<std::map<std::string, std::vector<std::vector<double>>>> seconds;
   std::optional<std::map<std::string, Json>> memory;
@@ -151,7 +151,7 @@ std::vector<result::RoundRecord> Foreign::rounds(const ForeignRecord& told,
       if (rounds.size() <= i) {
         rounds.emplace_back();
         rounds[i].round = static_cast<int>(i);
-        rounds[i].status = result::Status::ok;
+        rounds[i].status = Status::ok;
       }
       const Spread spread = spread_of(samples);
       result::TimingRound& timing = rounds[i].measured.timing[what];
@@ -190,12 +190,12 @@ result::CellRecord Foreign::record(const ForeignRecord& told, const std::string&
   }
   cell.implementation = told.implementation.value_or("");
   if (!cell.implementation.empty()) cell.chosen = result::Chosen{cell.implementation, ""};
-  const result::Status status = told.status.value_or(result::Status::ok);
+  const Status status = told.status.value_or(Status::ok);
   std::vector<result::RoundRecord> all(1);
   all[0].status = status;
   all[0].reason = told.reason.value_or("");
-  const bool disturbed = status == result::Status::disturbed;
-  if (disturbed || status == result::Status::ok) all = rounds(told, beside, pointer + "/seconds");
+  const bool disturbed = status == Status::disturbed;
+  if (disturbed || status == Status::ok) all = rounds(told, beside, pointer + "/seconds");
   if (told.memory) {
     for (const auto& [name, bytes] : *told.memory) {
       if (!bytes.is_number()) fail(pointer + "/memory/" + name, "a number of bytes");

@@ -77,7 +77,7 @@ std::string joined_by(const std::vector<std::string>& parts, const std::string& 
 
 /// Whether the run ended before the cell's first round.
 bool unmeasured(const CellRecord& cell) {
-  return cell.status == result::Status::skipped && cell.reason == not_reached;
+  return cell.status == Status::skipped && cell.reason == not_reached;
 }
 
 /// What was measured of a cell, without the words on how it came into its run.

@@ -104,12 +104,12 @@ std::string prepared_data() {
 std::optional<Settled> settled(const Forecast& forecast, std::int64_t limit) {
   if (forecast.status) return Settled{*forecast.status, forecast.reason, forecast.detail};
   if (!forecast.supported) {
-    return Settled{result::Status::unsupported,
+    return Settled{Status::unsupported,
                    forecast.reason.empty() ? "no reason given" : forecast.reason, ""};
   }
   const double predicted = forecast.peak_bytes.value_or(0);
   if (limit > 0 && predicted > static_cast<double>(limit)) {
-    return Settled{result::Status::skipped,
+    return Settled{Status::skipped,
                    "predicted " + text::human_bytes(predicted) + " is over the limit of " +
                        text::human_bytes(static_cast<double>(limit)) + "; --memory-limit raises it",
                    ""};

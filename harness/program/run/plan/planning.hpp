@@ -41,7 +41,7 @@ std::vector<Cell> cells_from(const Json& cells);
 
 /// Why a cell will not run.
 struct Settled {
-  result::Status status = result::Status::skipped;
+  Status status = Status::skipped;
   std::string reason;
   std::string detail;
 };

@@ -50,7 +50,7 @@ result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, i
 /// A cluster's SIGTERM goes to all processes of a job at once: what it killed is not a crash of the
 /// cell, but the run's own end, whose signal may come to us a moment later.
 bool was_ended_with_us(const result::RoundRecord& record, const std::function<int()>& interrupts) {
-  const bool terminated = record.status == result::Status::crashed &&
+  const bool terminated = record.status == Status::crashed &&
                           record.reason.find(process::signal_text(SIGTERM)) != std::string::npos;
   if (!terminated) return false;
   const auto begin = Clock::now();
@@ -114,14 +114,14 @@ Json Measurer::answer_or_failure(const protocol::Run& request) {
   try {
     return client_->request(request, hooks_.on_event, request.limits.seconds + grace_seconds);
   } catch (const WorkerDied& error) {
-    record.status = result::Status::crashed;
+    record.status = Status::crashed;
     record.reason = error.what();
   } catch (const WorkerSilent&) {
     client_->kill();
-    record.status = result::Status::timeout;
+    record.status = Status::timeout;
     record.reason = "neither the cell nor the worker came to an end within the cell's limit";
   } catch (const WorkerRefused& error) {
-    record.status = result::Status::error;
+    record.status = Status::error;
     record.reason = error.what();
   }
   record.wall_seconds = std::chrono::duration<double>(Clock::now() - begin).count();

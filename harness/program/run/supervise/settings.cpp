@@ -8,14 +8,13 @@ bool measured_nothing(const result::Result& result) {
   // A share of a suite may well hold nothing that fits.
   if (result.cells.empty() || result.run.shard) return false;
   return std::none_of(result.cells.begin(), result.cells.end(), [](const auto& cell) {
-    return cell.status == result::Status::ok || cell.status == result::Status::wrong ||
-           result::is_disturbed(cell);
+    return cell.status == Status::ok || cell.status == Status::wrong || result::is_disturbed(cell);
   });
 }
 
 ExitCode verdict(const RunOutcome& outcome, const std::set<std::string>& fail_on) {
   if (outcome.interrupted) return ExitCode::interrupted;
-  using result::Status;
+  using Status;
   std::set<Status> found;
   for (const result::CellRecord& cell : outcome.result.cells) found.insert(cell.status);
   if (found.contains(Status::wrong)) return ExitCode::failed;

@@ -40,9 +40,9 @@ class Shard {
     test::write_file(folder().shard(1) / "journal.jsonl", header.dump() + "\n" + rounds);
   }
   void result(const std::string& state) const {
-    result::Result whole = test::result_of({test::CellBuilder("a"),
-                                            test::CellBuilder("b").ended(result::Status::disturbed),
-                                            test::CellBuilder("never")});
+    result::Result whole =
+        test::result_of({test::CellBuilder("a"), test::CellBuilder("b").ended(Status::disturbed),
+                         test::CellBuilder("never")});
     whole.run.state = state;
     result::write_result(folder().shard(1) / "result.json", whole);
   }

@@ -8,7 +8,6 @@
 using namespace attnbench;
 using compare::SpeedVerdict;
 using result::Result;
-using result::Status;
 
 namespace {
 

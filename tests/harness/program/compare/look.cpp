@@ -33,7 +33,7 @@ class LookedAt {
     }
     return *this;
   }
-  LookedAt& status(std::size_t cell, result::Status status) {
+  LookedAt& status(std::size_t cell, Status status) {
     result_.cells[cell].status = status;
     return *this;
   }
@@ -112,7 +112,7 @@ TEST_CASE("only what is unclear goes on, to the next look and no farther than th
   CHECK(run.pair().verdict == SpeedVerdict::unclear);
   CHECK(run.pair().rounds == 48);
   CHECK_FALSE(run.further());
-  for (const auto status : {result::Status::crashed, result::Status::wrong}) {
+  for (const auto status : {Status::crashed, Status::wrong}) {
     const LookedAt ended = LookedAt(Gate{}).rounds(0, 12, wide).status(1, status);
     CHECK(ended.pair().verdict == SpeedVerdict::unclear);
     CHECK_FALSE(ended.further());

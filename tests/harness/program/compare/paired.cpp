@@ -10,7 +10,6 @@
 using namespace attnbench;
 using compare::SpeedVerdict;
 using result::CellRecord;
-using result::Status;
 using test::CellBuilder;
 using Medians = std::vector<double>;
 

@@ -13,7 +13,8 @@ Catalogue catalogue() {
   softmax.name = "softmax";
   softmax.patterns = {"bidirectional", "causal", "cross"};
   softmax.implementations = {{"composite", "", {}, true}, {"tiled", "", {}, true}};
-  softmax.aliases = {{"flash", "softmax", "tiled", {}, ""}, {"standard", "softmax", "auto", {}, ""}};
+  softmax.aliases = {{"flash", "softmax", "tiled", {}, ""},
+                     {"standard", "softmax", "auto", {}, ""}};
   window.name = "window";
   window.patterns = {"causal"};
   window.implementations = {{"composite", "", {}, true}};
@@ -106,7 +107,7 @@ TEST_CASE("a row is counted, asked for in one child, and a crash is its failure 
   CHECK(crashed.failed());
   CHECK(crashed.mechanism == "flash");
   CHECK(Json(crashed).at("properties").empty());
-  for (const result::Status status : {result::Status::unsupported, result::Status::ok}) {
+  for (const Status status : {Status::unsupported, Status::ok}) {
     crashed.status = status;
     CHECK_FALSE(crashed.failed());
   }

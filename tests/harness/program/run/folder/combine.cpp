@@ -7,7 +7,6 @@
 using namespace attnbench;
 using result::CellRecord;
 using result::RoundRecord;
-using result::Status;
 using result::Timing;
 using Rounds = std::vector<RoundRecord>;
 

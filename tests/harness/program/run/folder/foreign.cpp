@@ -75,13 +75,13 @@ TEST_CASE("a foreign cell that was disturbed or could not be measured has a reas
   record["status"] = "disturbed";
   record["reason"] = "the machine was busy";
   CellRecord cell = joined_with(foreign).cells.back();
-  CHECK(cell.status == result::Status::disturbed);
+  CHECK(cell.status == Status::disturbed);
   CHECK(cell.reason == "the machine was busy");
   CHECK(cell.timing.at("forward").median_seconds == Approx(0.3));
   record.erase("seconds");
   record["status"] = "out_of_memory";
   cell = joined_with(foreign).cells.back();
-  CHECK(cell.status == result::Status::out_of_memory);
+  CHECK(cell.status == Status::out_of_memory);
   CHECK(cell.reason == "the machine was busy");
   CHECK(cell.timing.empty());
 }

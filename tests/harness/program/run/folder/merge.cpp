@@ -8,7 +8,6 @@
 
 using namespace attnbench;
 using result::CellRecord;
-using result::Status;
 using run::MergeChoices;
 using run::Share;
 using Ids = std::vector<std::string>;

@@ -20,9 +20,9 @@ JournalContents journal_of(const std::string& last_status) {
   for (const char* id : {"a", "b"}) {
     journal.identities[id] = usual();
     journal.rounds[id].resize(2);
-    journal.rounds[id][0].status = attnbench::result::Status::ok;
+    journal.rounds[id][0].status = attnbench::Status::ok;
     journal.rounds[id][1].round = 1;
-    journal.rounds[id][1].status = *attnbench::result::status_from(last_status);
+    journal.rounds[id][1].status = *attnbench::status_from(last_status);
   }
   return journal;
 }
@@ -79,7 +79,7 @@ TEST_CASE("cells of a status, or exactly the disturbed ones, are repeated on dem
     rounds.resize(disturbed.size());
     for (std::size_t i = 0; i < disturbed.size(); ++i) {
       rounds[i].round = static_cast<int>(i);
-      rounds[i].status = attnbench::result::Status::ok;
+      rounds[i].status = attnbench::Status::ok;
       rounds[i].measured.timing["forward"].median_seconds = 0.01;
       rounds[i].measured.timing["forward"].disturbed = disturbed[i];
     }

@@ -4,9 +4,9 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::run;
+using attnbench::Status;
 using attnbench::result::Result;
 using attnbench::result::RoundRecord;
-using attnbench::result::Status;
 
 namespace {
 

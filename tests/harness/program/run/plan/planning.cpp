@@ -4,7 +4,7 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::run;
-using attnbench::result::Status;
+using attnbench::Status;
 using Catch::Matchers::Contains;
 
 namespace {

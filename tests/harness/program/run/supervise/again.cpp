@@ -13,7 +13,7 @@ result::Result partly_disturbed(const std::vector<std::size_t>& rounds, std::siz
   for (const char* label : {"softmax", "latte", "linear", "window"}) {
     test::CellBuilder cell(label);
     cell.length(256).rounds(std::vector<double>(label[1] == 'o' ? count : 3, 1.0));
-    if (label[1] == 'o') cell.disturb(rounds).ended(result::Status::disturbed);
+    if (label[1] == 'o') cell.disturb(rounds).ended(Status::disturbed);
     cells.push_back(cell);
   }
   return test::result_of(cells);
@@ -49,7 +49,7 @@ TEST_CASE("no rounds are added on a busy machine, to one round, or beyond half t
   CHECK_FALSE(run::Again(3)(partly_disturbed({0}, 1), seconds));
   result::Result busy = partly_disturbed({0, 1, 2});
   for (std::size_t i = 0; i < 2; ++i) {
-    busy.cells[i].status = result::Status::disturbed;
+    busy.cells[i].status = Status::disturbed;
     for (auto& round : busy.cells[i].timing["forward"].rounds) round.disturbed = true;
   }
   CHECK_FALSE(run::Again(3)(busy, seconds));

@@ -8,8 +8,8 @@
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::run;
+using attnbench::Status;
 using attnbench::result::RoundRecord;
-using attnbench::result::Status;
 using Catch::Matchers::Contains;
 
 namespace {

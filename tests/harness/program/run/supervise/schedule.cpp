@@ -21,7 +21,7 @@ Planned cell(const std::string& id, bool training = false) {
 
 Planned settled_cell(const std::string& id) {
   Planned planned = cell(id);
-  planned.settled = Settled{attnbench::result::Status::unsupported, "no", ""};
+  planned.settled = Settled{attnbench::Status::unsupported, "no", ""};
   return planned;
 }
 

@@ -11,7 +11,7 @@ ExitCode verdict_of(const std::vector<std::string>& statuses,
   run::RunOutcome outcome;
   outcome.interrupted = interrupted;
   for (const std::string& status : statuses) {
-    outcome.result.cells.emplace_back().status = *result::status_from(status);
+    outcome.result.cells.emplace_back().status = *status_from(status);
   }
   return run::verdict(outcome, fail_on);
 }
@@ -38,7 +38,7 @@ TEST_CASE("a run that measured nothing does not end well", "[verdict]") {
   CHECK(verdict_of({"skipped", "disturbed"}) == ExitCode::done);
   CHECK(verdict_of({}) == ExitCode::done);
   run::RunOutcome shard;
-  shard.result.cells.emplace_back().status = result::Status::skipped;
+  shard.result.cells.emplace_back().status = Status::skipped;
   shard.result.run.shard = result::ShardInfo{1, 2};
   CHECK(run::verdict(shard, {}) == ExitCode::done);
 }

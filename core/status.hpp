@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace attnbench::result {
+namespace attnbench {
 
 /// Every cell of a plan has one. A disturbed cell keeps its timing, but other processes took the
 /// CPU from most of its rounds: it is never ranked and enters no verdict. Trainings are not
@@ -32,4 +32,4 @@ const std::vector<std::string>& status_words();
 void to_json(nlohmann::json& json, Status status);
 void from_json(const nlohmann::json& json, Status& status);
 
-}  // namespace attnbench::result
+}  // namespace attnbench
