@@ -15,7 +15,7 @@
 #include "core/result/document.hpp"
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
-#include "reports/figures/figure.hpp"
+#include "reports/draw.hpp"
 #include "reports/figures/kinds.hpp"
 #include "reports/figures/provenance.hpp"
 #include "reports/figures/verdicts.hpp"

@@ -1,4 +1,4 @@
-// Figures: a panel of cells as a Vega-Lite specification with its numbers inlined.
+// Figure: a panel of cells as a Vega-Lite specification with its numbers inlined.
 #pragma once
 
 #include <string>
@@ -17,24 +17,5 @@ struct Figure {
   std::string caption;   ///< how to read it, one sentence; may be empty
   Json spec;             ///< Vega-Lite 5, complete
 };
-
-/// The names `draw` knows: what a suite's "figures" may list.
-std::vector<std::string> figure_names();
-
-/// The figures that `name` stands for in `panel`; none where its cells hold nothing to draw.
-/// `order` lists all series of the result, so that a series has one colour in all its figures.
-/// Throws UsageFailure for an unknown name, listing the known ones.
-std::vector<Figure> draw(const std::string& name, const Panel& panel,
-                         const std::vector<std::string>& order,
-                         const std::vector<PublishedRow>& published);
-
-/// Whether `name` is drawn over all panels of a task together, rather than for each.
-bool is_drawn_across(const std::string& name);
-/// The figures of such a name, of a task's `panels` among `all` of the result; none where the cells
-/// hold nothing to draw.
-std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
-                                const std::vector<const Panel*>& all,
-                                const std::vector<std::string>& order,
-                                const std::vector<PublishedRow>& published);
 
 }  // namespace attnbench::reports

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reports/figures/figure.hpp"
+#include "reports/draw.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"

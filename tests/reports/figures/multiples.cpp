@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "reports/figures/figure.hpp"
+#include "reports/draw.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/failure.hpp"
-#include "reports/figures/figure.hpp"
+#include "reports/draw.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/figures/figure.hpp"
+#include "reports/draw.hpp"
 #include "tests/support/result_builder.hpp"
 
 namespace attnbench::test {

@@ -11,7 +11,7 @@
 
 #include "core/failure.hpp"
 #include "harness/program/suite/suite.hpp"
-#include "reports/figures/figure.hpp"
+#include "reports/draw.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 

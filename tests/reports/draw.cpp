@@ -1,4 +1,4 @@
-#include "reports/figures/figure.hpp"
+#include "reports/draw.hpp"
 
 #include <algorithm>
 #include <cmath>
