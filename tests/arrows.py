@@ -2,6 +2,7 @@
 """Checks how the production files hang together:
 
 - `#include` lines follow the arrows between folders, of which none points back (MAY_INCLUDE);
+- no two folders include each other, but those of BOTH_WAYS and a folder and what is inside it;
 - a namespace is the folder: its words after attnbench are folders on the way to the file, and the same
   for all files of a folder; one more may be the file's name, or a word of it;
 - no two public types have one name, but those that are never written without their namespace;
@@ -35,6 +36,16 @@ MAY_INCLUDE = {
     "harness/worker": {"harness/worker", "harness/measure", "tasks", "attention", "core"},
 }
 TORCH_FREE = ("core", "reports", "attention/kernels", "tasks/data", "harness")
+
+# Folders that include each other, and why.
+BOTH_WAYS = {
+    ("attention/algorithms/recurrence", "attention/algorithms/tokens"):
+        "a short recurrence is one of the ways to mix tokens, and kernels of both are called alike",
+    ("attention/kernels/cpu/product", "attention/kernels/cpu/recurrent"):
+        "the products of a block are bounded by what a recurrence holds",
+    ("tasks/call", "tasks/training"):
+        "a call may be a model's, and a training's cost is that of its layers' calls",
+}
 
 # Files written for users, who include attnbench's headers from anywhere.
 NOT_OURS = ("harness/program/templates/",)
@@ -108,6 +119,23 @@ def include_faults(path, text):
         if reason:
             found.append(f"{path}:{number}: includes {match.group(1)}: {reason}")
     return found
+
+
+def pair_faults(files):
+    """Of {path: text}: pairs of folders that include each other."""
+    arrows = {}
+    for path, text in files.items():
+        folder = path.rsplit("/", 1)[0]
+        for line in text.splitlines():
+            match = INCLUDE.match(line)
+            if match and match.group(1).split("/")[0] in FOLDERS and "/" in match.group(1):
+                to = match.group(1).rsplit("/", 1)[0]
+                if to != folder and not (to + "/").startswith(folder + "/") and \
+                        not (folder + "/").startswith(to + "/"):
+                    arrows.setdefault((folder, to), path)
+    return [f"{one} and {other} include each other: {arrows[one, other]}, {arrows[other, one]}"
+            for one, other in sorted(arrows) if one < other and (other, one) in arrows
+            and (one, other) not in BOTH_WAYS]
 
 
 def declared(text):
@@ -241,6 +269,10 @@ def self_test():
     wrong += [f"refused: {path} includes {header}" for path, header in good
               if include_faults(path, f"#include <{header}>\n")]
 
+    both = {"core/text/a.hpp": '#include "core/arrays/b.hpp"\n', "core/arrays/b.hpp": '#include "core/text/a.hpp"\n'}
+    if len(pair_faults(both)) != 1 or pair_faults({**both, "core/arrays/b.hpp": '#include "core/option.hpp"\n'}):
+        wrong.append("folders that include each other are not told apart from others")
+
     def spaces(**files):
         return namespace_faults({path.replace("__", "/") + ".hpp": "".join(
             f"namespace {space} {{\nstruct S {{\n}};\n}}  // namespace\n" for space in found.split())
@@ -271,6 +303,7 @@ def main():
     if len(files) < 100:
         wrong.append(f"{root}: {len(files)} source files; expected the sources of attnbench")
     back = [one for path, text in files.items() for one in include_faults(path, text)]
+    back += pair_faults(files)
     spaces, types = namespace_faults(files), type_faults(files)
     words = glossary_faults((root / "docs/glossary.md").read_text(encoding="utf-8"), files)
     for line in wrong + back + spaces + types + words:

@@ -10,6 +10,7 @@
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/figures/ticks.hpp"
+#include "reports/tables/conditions.hpp"
 
 namespace attnbench::reports {
 namespace {

@@ -7,6 +7,7 @@
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/tables/conditions.hpp"
 
 namespace attnbench::reports {
 namespace {

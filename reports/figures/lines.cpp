@@ -5,6 +5,7 @@
 #include "core/text/format.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/tables/conditions.hpp"
 
 namespace attnbench::reports {
 namespace {

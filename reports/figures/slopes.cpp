@@ -12,6 +12,7 @@
 #include "reports/figures/legend.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
+#include "reports/tables/conditions.hpp"
 #include "reports/tables/panel_growth.hpp"
 
 namespace attnbench::reports {

@@ -10,6 +10,7 @@
 #include "reports/figures/kinds.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/ticks.hpp"
+#include "reports/tables/conditions.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -163,25 +164,6 @@ std::vector<Json> places(const Panel& panel, const Placed& placed) {
   std::vector<Json> all = axis_values(panel);
   if (all.empty()) all.push_back("all");
   return all;
-}
-
-std::string axis_title(const std::string& axis) {
-  static const std::map<std::string, std::string> words{
-      {"length", "length T (tokens)"},
-      {"latents_total", "latents, all heads together"},
-      {"latents_per_head", "latents per head"},
-      {"size_per_head", "size per head"},
-      {"state_bytes", "state (bytes)"},
-      {"batch", "batch B (sequences)"},
-      {"heads", "heads H"},
-      {"steps", "generated tokens"},
-      {"head_dim", "width of a head D"},
-      {"width", "width C = H·D"}};
-  const auto found = words.find(axis);
-  if (found != words.end()) return found->second;
-  std::string text = axis;
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
 }
 
 std::string file_name(const Panel& panel, const std::string& what) {

@@ -41,9 +41,6 @@ std::vector<double> numeric_axis(const Panel& panel);
 /// option.
 std::vector<Json> places(const Panel& panel, const Placed& placed);
 
-/// The words for an axis: "length T (tokens)".
-std::string axis_title(const std::string& axis);
-
 /// "kernel_time_forward" from a panel and what is drawn of it; letters, digits and "_" only.
 std::string file_name(const Panel& panel, const std::string& what);
 

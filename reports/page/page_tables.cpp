@@ -5,6 +5,7 @@
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/page/facts.hpp"
+#include "reports/tables/conditions.hpp"
 #include "reports/tables/grid.hpp"
 
 namespace attnbench::reports {

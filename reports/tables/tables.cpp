@@ -5,8 +5,7 @@
 
 #include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
-#include "reports/figures/points.hpp"
-#include "reports/figures/spec.hpp"
+#include "reports/tables/conditions.hpp"
 #include "reports/tables/grid.hpp"
 
 namespace attnbench::reports {

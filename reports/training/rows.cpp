@@ -9,6 +9,7 @@
 #include "core/text/format.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/tables/classes.hpp"
+#include "reports/tables/conditions.hpp"
 #include "reports/tables/selection.hpp"
 
 namespace attnbench::reports {

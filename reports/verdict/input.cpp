@@ -7,6 +7,7 @@
 #include "reports/figures/points.hpp"
 #include "reports/figures/provenance.hpp"
 #include "reports/tables/best.hpp"
+#include "reports/tables/conditions.hpp"
 #include "reports/tables/layout.hpp"
 #include "reports/tables/selection.hpp"
 

@@ -1,6 +1,7 @@
 // What figures, tables and the page make of cells that other programs disturbed.
 #include <algorithm>
 
+#include "reports/tables/conditions.hpp"
 #include "reports/draw.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/page/page.hpp"
