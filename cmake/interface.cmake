@@ -1,7 +1,7 @@
 # The interface for plugins: ATTNBENCH_INTERFACE_HEADERS are installed, and ATTNBENCH_INTERFACE, part of
 # the stamp, is a hash of those headers whose classes plugins and attnbench exchange.
 set(ATTNBENCH_CROSSING_HEADERS
-    core/errors.hpp attention/mechanism.hpp core/option.hpp core/process_rank.hpp
+    core/errors.hpp attention/mechanism.hpp core/claims.hpp core/option.hpp core/process_rank.hpp
     attention/plugin/plugin.hpp
     attention/plugin/plugin_stamp.hpp core/problem.hpp attention/registry.hpp
     attention/reference/reference.hpp tasks/plugin.hpp tasks/task.hpp)

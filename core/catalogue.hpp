@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/claims.hpp"
+#include "core/claims_json.hpp"
 #include "core/json_object.hpp"
 
 namespace attnbench {

@@ -1,6 +1,6 @@
 #include "core/cell.hpp"
 
-#include "core/json_object.hpp"
+#include "core/claims_json.hpp"
 
 namespace attnbench {
 

@@ -1,4 +1,4 @@
-#include "core/claims.hpp"
+#include "core/claims_json.hpp"
 
 #include <array>
 #include <cmath>
@@ -47,6 +47,8 @@ void read_known(const Members& members, JsonReader& reader, Struct& value) {
 }
 
 }  // namespace
+
+double known_or_zero(double number) { return std::isfinite(number) ? number : 0; }
 
 void to_json(Json& json, const Cost& cost) { write_known(costs, cost, json); }
 

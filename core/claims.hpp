@@ -2,14 +2,12 @@
 // mechanism makes it, the protocol and the result carry it, figures and verdicts read it.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
+#include <map>
 #include <optional>
 #include <string>
 
-#include "core/json_object.hpp"
-#include "core/option_json.hpp"
+#include "core/option.hpp"
 
 namespace attnbench {
 
@@ -25,11 +23,8 @@ struct Cost {
   double state_bytes = 0;       ///< of one decoding state after `length` tokens
   double backward_flops = 2.5;  ///< of the backward pass alone, as a factor on the forward FLOPs
 };
-inline double known_or_zero(double number) { return std::isfinite(number) ? number : 0; }
-/// An object of the numbers that are known, but for `backward_flops`, which is applied before.
-void to_json(nlohmann::json& json, const Cost& cost);
-/// What is missing is not known. Throws SchemaError.
-void from_json(const nlohmann::json& json, Cost& cost);
+/// A number of a cost; 0 where it is not known.
+double known_or_zero(double number);
 
 /// Asymptotic growth exponents of one implementation's forward pass in T (tokens), L (latents; 0 if
 /// there are none) and D (head_dim). Exponents in T are checked from both sides, those in L and D
@@ -45,10 +40,6 @@ struct Growth {
   /// Below this many tokens another term hides the exponents in T.
   std::int64_t from_length = 0;
 };
-/// An object of the exponents that are claimed, and `from_length` where it is not 0.
-void to_json(nlohmann::json& json, const Growth& growth);
-/// What is missing is not claimed. Throws SchemaError.
-void from_json(const nlohmann::json& json, Growth& growth);
 /// The exponent of that name; nothing where it is not claimed.
 std::optional<double> claimed_exponent(const Growth& growth, const std::string& name);
 
@@ -66,7 +57,7 @@ struct Alias {
   std::string name;
   std::string mechanism;       ///< not in JSON, where it stands in its mechanism
   std::string implementation;  ///< or "auto"
-  OptionValues options;
+  std::map<std::string, OptionValue> options;
   std::string title;
 };
 
@@ -75,9 +66,5 @@ struct Departure {
   std::string what;  ///< the difference, naming the publication: "no 1/sqrt(D) in the paper"
   std::string how;   ///< how to get the published form, or why it is not available
 };
-
-ATTNBENCH_JSON(Claims);
-ATTNBENCH_JSON(Alias);
-ATTNBENCH_JSON(Departure);
 
 }  // namespace attnbench

@@ -272,7 +272,7 @@ Outcome run_child(const ChildSetup& setup, const Child::Body& body,
 
 Json to_json(const Outcome& outcome) {
   return {{"type", "failed"},
-          {"status", result::to_string(outcome.status)},
+          {"status", to_string(outcome.status)},
           {"reason", outcome.reason},
           {"detail", outcome.detail}};
 }

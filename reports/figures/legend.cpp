@@ -28,7 +28,6 @@ std::string endings_of(const std::string& series, const Panel& panel) {
 /// they could have had one; slots count marks from above.
 template <class Mark>
 void for_each_failure(const Panel& panel, const Mark& mark) {
-  using Status;
   static const std::set<Status> shown{Status::wrong, Status::out_of_memory, Status::timeout,
                                       Status::crashed, Status::error};
   std::map<std::string, int> stacked;

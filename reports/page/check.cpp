@@ -128,9 +128,8 @@ void print_checks(std::ostringstream& out, const std::vector<CheckedRow>& checks
       << "|---|---|---|---|---|---:|---:|---:|---|\n";
   for (const CheckedRow& row : checks) {
     out << "| " << cell(row.mechanism) << " | " << cell(row.implementation) << " | " << row.pattern
-        << " | " << row.dtype << " | " << result::to_string(row.status) << " | " << row.held()
-        << " | " << row.broken() << " | " << row.not_applicable() << " | " << closest(row)
-        << " |\n";
+        << " | " << row.dtype << " | " << to_string(row.status) << " | " << row.held() << " | "
+        << row.broken() << " | " << row.not_applicable() << " | " << closest(row) << " |\n";
   }
 }
 
@@ -149,8 +148,7 @@ void print_failures(std::ostringstream& out, const std::vector<CheckedRow>& chec
             << cell(property.reason.empty() ? "broken" : property.reason) << "\n";
     }
     if (!listed)
-      lines << "- " << who << ": " << result::to_string(row.status) << ", " << cell(row.reason)
-            << "\n";
+      lines << "- " << who << ": " << to_string(row.status) << ", " << cell(row.reason) << "\n";
   }
   if (!lines.str().empty()) out << "\n## What failed\n\n" << lines.str();
 }

@@ -315,7 +315,7 @@ std::vector<Line> lines_of(const Answer& answer) {
 std::vector<Line> lines_of(const std::vector<Exception>& exceptions) {
   std::vector<Line> lines;
   for (const Exception& one : exceptions) {
-    const std::string count = std::to_string(one.count) + " " + result::to_string(one.status);
+    const std::string count = std::to_string(one.count) + " " + to_string(one.status);
     lines.push_back({count, shortened(one.labels)});
   }
   return lines;

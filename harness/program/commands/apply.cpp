@@ -71,7 +71,7 @@ class Interrupted : public Failure {
 /// Throws the failure of an answer without result, with its exit code.
 [[noreturn]] void fail(const protocol::ApplyAnswer& answer, const std::string& mechanism) {
   if (answer.refused) throw UsageFailure(answer.reason);
-  std::string message = mechanism + ": " + result::to_string(answer.status) + ": " + answer.reason;
+  std::string message = mechanism + ": " + to_string(answer.status) + ": " + answer.reason;
   if (!answer.detail.empty() && answer.detail != answer.reason) message += "\n" + answer.detail;
   throw Failure(answer.status == Status::out_of_memory ? ExitCode::environment
                 : answer.status == Status::crashed     ? ExitCode::cells

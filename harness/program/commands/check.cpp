@@ -53,7 +53,7 @@ std::string closest(const protocol::CheckedRow& checked) {
 std::string last_column(const protocol::CheckedRow& checked) {
   if (checked.status == Status::ok) return "closest: " + closest(checked);
   const std::string reason = checked.reason.empty() ? "no reason given" : checked.reason;
-  return std::string(result::to_string(checked.status)) + ": " + text::quotable(reason, 600);
+  return std::string(to_string(checked.status)) + ": " + text::quotable(reason, 600);
 }
 
 /// A line that is rewritten on a terminal; nothing is written elsewhere.

@@ -74,7 +74,8 @@ std::string growth_of(const Growth& growth) {
 /// "rows_sum_to_one, linear_in_value; not last_row_agrees"
 std::string claims_of(const MechanismSpec& mechanism) {
   std::vector<std::string> made, denied;
-  for (const auto& [claim, is_made] : Json(mechanism.claims).items()) {
+  const Json claims = mechanism.claims;
+  for (const auto& [claim, is_made] : claims.items()) {
     (is_made.get<bool>() ? made : denied).push_back(claim);
   }
   return text::listed(made) + (denied.empty() ? "" : "; not " + text::listed(denied));

@@ -265,7 +265,7 @@ protocol::Generate request_of(const GenerateArguments& arguments, const TrainedR
   if (answer.refused || unsupported) {
     throw UsageFailure(unsupported ? "unsupported: " + answer.reason : answer.reason);
   }
-  std::string message = cell.label + ": " + result::to_string(answer.status) + ": " + answer.reason;
+  std::string message = cell.label + ": " + to_string(answer.status) + ": " + answer.reason;
   if (!answer.detail.empty() && answer.detail != answer.reason) message += "\n" + answer.detail;
   throw Failure(answer.status == Status::out_of_memory || answer.status == Status::skipped
                     ? ExitCode::environment

@@ -100,7 +100,7 @@ TableRow row_of(const std::string& label, const Totals& totals) {
 
 /// The status of a cell that will not run: data that are not there make it skipped.
 std::string word_of(const Forecast& forecast) {
-  return result::to_string(forecast.status.value_or(Status::unsupported));
+  return to_string(forecast.status.value_or(Status::unsupported));
 }
 
 void print_cells(const PlannedSuite& planned) {

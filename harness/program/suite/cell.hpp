@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cell.hpp"
 #include "harness/program/suite/axes.hpp"
 #include "harness/program/suite/suite.hpp"
 #include "harness/program/suite/suite_entries.hpp"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/catalogue.hpp"
+#include "core/cell.hpp"
 #include "harness/program/suite/document.hpp"
 
 namespace attnbench::suite {

@@ -90,7 +90,7 @@ bool ScalingCells::fits(const Size& size) const {
 std::optional<Measured> ScalingCells::measure(const Size& size, int round, std::string& why) const {
   const auto record = ask_(request(size, round)).get<result::RoundRecord>();
   if (!record.ok()) {
-    why = std::string(result::to_string(record.status)) + ": " +
+    why = std::string(to_string(record.status)) + ": " +
           (record.reason.empty() ? "no reason given" : record.reason);
     return std::nullopt;
   }
@@ -299,7 +299,7 @@ std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, boo
   const bool claimed = claimed_exponent(claims, "time_in_latents").value_or(0) != 0 ||
                        claimed_exponent(claims, "workspace_in_latents").value_or(0) != 0;
   if (has_latents && claimed) along("latents", &Size::latents, {0, fewest});
-  if (claims.count("time_in_head_dim") == 0) return rows;
+  if (!std::isfinite(claims.time_in_head_dim)) return rows;
   // Below this width, the cost per pair of tokens that does not depend on it (exponentials) hides
   // the growth.
   constexpr std::int64_t narrowest = 256;

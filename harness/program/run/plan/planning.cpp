@@ -187,7 +187,7 @@ std::vector<Cell> cells_from(const Json& cells) {
 }
 
 Json to_json(const Settled& settled) {
-  Json json = {{"status", result::to_string(settled.status)}, {"reason", settled.reason}};
+  Json json = {{"status", to_string(settled.status)}, {"reason", settled.reason}};
   if (!settled.detail.empty()) json["detail"] = settled.detail;
   return json;
 }

@@ -14,7 +14,6 @@ bool measured_nothing(const result::Result& result) {
 
 ExitCode verdict(const RunOutcome& outcome, const std::set<std::string>& fail_on) {
   if (outcome.interrupted) return ExitCode::interrupted;
-  using Status;
   std::set<Status> found;
   for (const result::CellRecord& cell : outcome.result.cells) found.insert(cell.status);
   if (found.contains(Status::wrong)) return ExitCode::failed;

@@ -182,8 +182,8 @@ void Supervisor::open_store() {
   progress_ = std::make_unique<Progress>(settings_.progress, schedule_->steps_left());
   for (const Planned& planned : schedule_->planned()) {
     if (planned.runs()) continue;
-    progress_->say(suite::describe(planned.cell) + "  " +
-                   result::to_string(planned.settled->status) + ": " + planned.settled->reason);
+    progress_->say(suite::describe(planned.cell) + "  " + to_string(planned.settled->status) +
+                   ": " + planned.settled->reason);
   }
   for (const process::Build& build : builds_)
     measurers_.emplace_back(worker_options(build), hooks(nullptr));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "core/cell.hpp"
 #include "core/process/signals.hpp"
 #include "harness/program/run/folder/run_store.hpp"
 #include "harness/program/run/supervise/conditions.hpp"
