@@ -1,7 +1,6 @@
 #include "harness/worker/context.hpp"
 
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -9,6 +8,7 @@
 #include "core/statistics.hpp"
 #include "harness/measure/ceilings_cpu.hpp"
 #include "harness/measure/device.hpp"
+#include "harness/measure/disturbed_round.hpp"
 #include "harness/measure/machine.hpp"
 #include "harness/measure/pairs.hpp"
 #include "harness/worker/allocator.hpp"
@@ -19,37 +19,6 @@ namespace {
 /// OpenMP's threads keep spinning for some milliseconds after a parallel operation, and would
 /// compete with the calibration for the same cores.
 void let_threads_rest() { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
-
-/// Four places tell a share from another; more would only make results larger.
-double rounded(double share) { return std::round(1e4 * share) / 1e4; }
-
-/// Beyond which the hypervisor, or others on the same cores, slow every sample.
-constexpr double stolen_limit = 0.05;
-constexpr double neighbours_limit = 0.10;
-/// /proc/stat counts in steps: less is not told from nothing.
-constexpr double least_seconds = 0.05;
-
-double lost_seconds(const measure::Samples& samples) {
-  double lost = 0;
-  for (const measure::Interference& beside : samples.beside) lost += beside.lost_seconds;
-  return lost;
-}
-
-/// What was beside the samples.
-void add_beside(result::TimingRound& timing, const measure::Samples& samples, int threads) {
-  std::vector<double>& shares = timing.samples_cpu_share.emplace();
-  std::vector<std::int64_t>& switches = timing.samples_switches.emplace();
-  double passed = 0;
-  for (std::size_t i = 0; i < samples.beside.size(); ++i) {
-    const measure::Interference& beside = samples.beside[i];
-    const double seconds = samples.seconds[i];
-    passed += seconds;
-    shares.push_back(seconds > 0 ? rounded(beside.cpu_seconds / (seconds * threads)) : 0.0);
-    switches.push_back(beside.switches);
-  }
-  if (passed > 0) timing.lost_share = rounded(lost_seconds(samples) / passed);
-  if (!samples.preempted.empty()) timing.preempted = samples.preempted;
-}
 
 /// All that comes before a call, unclocked.
 std::function<void()> before_of(const tasks::Body& body) {
@@ -64,30 +33,6 @@ std::function<void()> before_of(const tasks::Body& body) {
 constexpr int every_cpu = std::numeric_limits<int>::max();
 
 }  // namespace
-
-void judge_interference(result::TimingRound& timing, measure::Samples& samples, int threads,
-                        const measure::CpuShares& shares, const measure::CpuShares& cores) {
-  if (!samples.preempted.empty() && measure::waited_for_own(lost_seconds(samples), shares)) {
-    timing.own_threads_waited = true;
-    samples.preempted.clear();
-    samples.disturbed = false;
-  }
-  add_beside(timing, samples, threads);
-  if (shares.known) {
-    timing.stolen_share = rounded(shares.stolen);
-    timing.others_share = rounded(shares.others);
-  }
-  if (samples.disturbed) {
-    timing.disturbed_by = "preempted";
-  } else if (shares.stolen > stolen_limit && shares.stolen_seconds > least_seconds) {
-    timing.disturbed_by = "stolen";
-  } else if (cores.others > neighbours_limit && cores.others_seconds > least_seconds) {
-    timing.disturbed_by = "neighbours";
-  } else if (measure::is_crowded(timing.lost_share.value_or(0), shares)) {
-    timing.disturbed_by = "crowded";
-  }
-  timing.disturbed = !timing.disturbed_by.empty();
-}
 
 ChildContext::ChildContext(WorkSettings settings, const Registry& registry, Progress progress,
                            std::function<bool()> cancelled)
@@ -141,7 +86,7 @@ std::vector<double> ChildContext::counted_samples(const tasks::Body& body,
   timing.stop = samples.stop;
   // A device keeps working while its host waits.
   if (samples.beside.empty()) return samples.seconds;
-  judge_interference(timing, samples, at::get_num_threads(), shares, cores);
+  measure::judge_interference(timing, samples, at::get_num_threads(), shares, cores);
   return samples.counted();
 }
 
@@ -211,7 +156,7 @@ result::Measured ChildContext::measured() {
   if (meter_) measured.device_memory = meter_->to_json().get<Values>();
   const double passed = stopwatch_->now() - begin_;
   if (!is_cuda(settings_.device) && passed > 0) {
-    measured.lost_share = rounded(life_.end().lost_seconds / passed);
+    measured.lost_share = measure::rounded_share(life_.end().lost_seconds / passed);
   }
   return measured;
 }

@@ -30,13 +30,6 @@ struct WorkSettings {
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
 
-/// Writes into `timing` what was beside the samples of `threads` threads, and by what they were
-/// disturbed, if they were. `shares` are of the CPUs that these ran on, `cores` of those that share
-/// a core with them. Samples that waited for threads of their own are no longer marked as
-/// preempted.
-void judge_interference(result::TimingRound& timing, measure::Samples& samples, int threads,
-                        const measure::CpuShares& shares, const measure::CpuShares& cores);
-
 class ChildContext final : public tasks::Context {
  public:
   using Progress = std::function<void(double done, double total, std::string_view what)>;

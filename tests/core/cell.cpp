@@ -1,7 +1,9 @@
 #include "core/cell.hpp"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/claims_json.hpp"
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 

@@ -60,7 +60,7 @@ std::map<std::string, Json> cells_of(const std::filesystem::path& run_folder);
 /// it is disturbed: on a machine that runs several tests at once nobody can promise otherwise.
 bool was_measured(const Json& cell);
 
-/// The plugin of tests/end_to_end/plugins.
+/// The plugin of tests/end_to_end/plugin_sources.
 std::string misbehave_plugin();
 
 /// Waits until `condition` holds; false if it does not within `seconds`, a limit against hanging.

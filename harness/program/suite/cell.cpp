@@ -2,6 +2,7 @@
 
 #include <re2/re2.h>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>

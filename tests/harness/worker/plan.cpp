@@ -58,17 +58,6 @@ TEST_CASE("a cell of an unknown task or setting is refused", "[cell]") {
   CHECK_THROWS_AS(worker::task_cell(cell, tasks::builtin_tasks()), UsageError);
 }
 
-TEST_CASE("costs that are not finite are left out", "[cell]") {
-  Cost cost;
-  cost.model_flops = 12;
-  cost.saved_bytes = std::numeric_limits<double>::infinity();
-  cost.exponentials = std::numeric_limits<double>::quiet_NaN();
-  const Numbers written = worker::numbers_of(cost);
-  CHECK(written.at("model_flops") == 12);
-  CHECK(written.count("saved_bytes") == 0);
-  CHECK(written.count("exponentials") == 0);
-}
-
 TEST_CASE("a plan has a forecast of each cell, whatever becomes of the others", "[plan]") {
   const worker::Loaded loaded;
   Cell good;
@@ -82,7 +71,7 @@ TEST_CASE("a plan has a forecast of each cell, whatever becomes of the others", 
   const auto planned = worker::plan(loaded, {good, senseless, good});
   REQUIRE(planned.size() == 3);
   CHECK(planned[0].supported);
-  CHECK(planned[0].cost_of("model_flops") > 0);
+  CHECK(planned[0].cost.model_flops > 0);
   REQUIRE(planned[0].problem);
   CHECK(planned[0].problem->length == 64);
   CHECK_FALSE(planned[1].supported);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/claims_json.hpp"
 #include "core/result/document.hpp"
 #include "core/schema/result_check.hpp"
 #include "core/sizes.hpp"

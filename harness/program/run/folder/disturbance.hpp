@@ -1,5 +1,5 @@
-// Disturbance: which rounds of a cell count, and when too few do. The rules are those of
-// core/result/record.hpp, under "disturbed".
+// Disturbance: which rounds of a cell count, and when too few do. What marks a round while it is
+// measured is in harness/measure/disturbed_round.hpp; docs/measuring.md has all of it.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace attnbench::run {
 /// timed on the CPU. `records` by cell id; 0 where there is none.
 double usual_calibration(const std::map<std::string, std::vector<result::RoundRecord>>& records);
 
-/// By what a round's timing of one WHAT was disturbed (preempted, stolen, neighbours, slow); empty
+/// By what a round's timing of one WHAT was disturbed (preempted, stolen, neighbours, crowded, slow); empty
 /// where it counts. Without `usual` (0) none is slow.
 std::string disturbed_by(const result::TimingRound& timing, double usual);
 

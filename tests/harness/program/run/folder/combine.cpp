@@ -1,5 +1,6 @@
 #include "harness/program/run/folder/combine.hpp"
 
+#include "core/claims_json.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
@@ -37,8 +38,9 @@ Forecast combined_forecast() {
   forecast.problem->heads = 4;
   forecast.problem->head_dim = 32;
   forecast.problem->length = 1024;
-  forecast.cost = {{"model_flops", 2e9}, {"minimal_bytes", 1e6}, {"exponentials", 0}};
-  forecast.growth = Exponents(Numbers{{"time_in_length", 1}});
+  forecast.cost =
+      nlohmann::json{{"model_flops", 2e9}, {"minimal_bytes", 1e6}, {"exponentials", 0}}.get<Cost>();
+  forecast.growth = nlohmann::json{{"time_in_length", 1}}.get<Growth>();
   return forecast;
 }
 

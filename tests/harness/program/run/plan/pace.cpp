@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/claims_json.hpp"
 #include "core/process/fingerprint.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -43,10 +44,10 @@ Forecast forecast_of(const Json& kept) {
   Forecast forecast;
   forecast.implementation = kept["implementation"];
   forecast.once = kept["once"];
-  forecast.cost = kept["cost"].get<Numbers>();
+  forecast.cost = kept["cost"].get<Cost>();
   if (kept.contains("calls")) {
     forecast.calls = kept["calls"].get<std::int64_t>();
-    forecast.calls_cost = kept["calls_cost"].get<Numbers>();
+    forecast.calls_cost = kept["calls_cost"].get<Cost>();
   }
   return forecast;
 }
@@ -82,7 +83,7 @@ Cell some_cell(const std::string& mechanism) {
 Forecast some_work(double flops) {
   Forecast forecast;
   forecast.implementation = "scan";
-  forecast.cost = {{"model_flops", flops}};
+  forecast.cost = Json{{"model_flops", flops}}.get<Cost>();
   return forecast;
 }
 
@@ -127,18 +128,18 @@ TEST_CASE("a generation takes the time of all its steps", "[planning]") {
   const Pace pace;
   const Json once = {{"rounds", 1}, {"max_seconds", 1.0}, {"min_samples", 10}};
   Forecast step = some_work(0);
-  step.cost = {{"minimal_bytes", 1e4}};
+  step.cost = Json{{"minimal_bytes", 1e4}}.get<Cost>();
   const double alone = pace.cell_seconds(some_cell("latte"), step, once);
   CHECK(alone < 1);
   step.calls = 10'000;
-  step.calls_cost = {{"minimal_bytes", 1e11}};
+  step.calls_cost = Json{{"minimal_bytes", 1e11}}.get<Cost>();
   const double one_generation = 1e11 / pace.machine().bytes_per_second;
   const double all = pace.cell_seconds(some_cell("latte"), step, once);
   CHECK(all > one_generation);
   // Warm-up, the first round's calls and one sample at least, of which each is a generation.
   CHECK(all < 10 * one_generation);
   // Calls that cost nothing still have to be started.
-  step.calls_cost = {{"minimal_bytes", 0.0}};
+  step.calls_cost = Json{{"minimal_bytes", 0.0}}.get<Cost>();
   CHECK(pace.cell_seconds(some_cell("latte"), step, once) > alone + 10'000 * 1e-5);
 }
 
@@ -146,7 +147,7 @@ TEST_CASE("experience of single steps says nothing of generations", "[planning]"
   Pace pace;
   Forecast several = some_work(1e9);
   several.calls = 16;
-  several.calls_cost = {{"model_flops", 16e9}};
+  several.calls_cost = Json{{"model_flops", 16e9}}.get<Cost>();
   const double naive = pace.cell_seconds(some_cell("latte"), several, usual_rule);
   pace.learn(some_cell("latte"), some_work(1e9), usual_rule, 5, 1e4);
   CHECK(pace.cell_seconds(some_cell("latte"), several, usual_rule) == Approx(naive));
