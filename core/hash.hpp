@@ -8,7 +8,7 @@
 namespace attnbench {
 
 std::string hash_text(std::string_view text);
-/// Of the file's content; throws std::runtime_error if it cannot be read.
+/// The hash of the file's content; throws std::runtime_error if it cannot be read.
 std::string hash_file(const std::filesystem::path& file);
 
 }  // namespace attnbench

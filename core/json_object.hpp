@@ -35,7 +35,7 @@ class SchemaError : public UsageError {
       : UsageError((pointer.empty() ? "/" : pointer) + ": " + misfit),
         pointer_(std::move(pointer)),
         misfit_(std::move(misfit)) {}
-  /// The same, of a value that is the member or item `key` of another.
+  /// The same error, seen from the value that has the faulty one as its member or item `key`.
   SchemaError inside(const std::string& key) const { return {"/" + key + pointer_, misfit_}; }
 
  private:
@@ -161,7 +161,7 @@ class JsonReader {
     const nlohmann::json* const found = find(key);
     if (found != nullptr) detail::read_member(key, *found, member);
   }
-  /// The same; it is written whatever it is.
+  /// A key that may be missing when it is read, and is always written.
   template <class T>
   void usual(const char* key, T& member) {
     maybe(key, member);

@@ -20,18 +20,18 @@ class Manifest {
   /// command: it deletes its own files only.
   Manifest(std::filesystem::path folder, std::string writer);
 
-  /// Those of `names` that are in the folder and not as we wrote them.
+  /// The files among `names` that are in the folder and not as we wrote them.
   std::vector<std::string> foreign(const std::vector<std::string>& names) const;
   /// Throws UsageFailure, naming the files and what to do, where any of `names` is foreign.
   void expect_ours(const std::vector<std::string>& names) const;
 
-  /// `name` is about to become a file with this content: until `settle` the one before counts as
-  /// ours, too.
+  /// Announces that `name` is about to become a file with this content: until `settle` the one
+  /// before counts as ours, too.
   void announce(const std::string& name, const std::string& hash);
-  /// The files announced are in place: what stood there before is forgotten.
+  /// Notes that the announced files are in place, and forgets what stood there before.
   void confirm();
-  /// The same, and these are all files of the writer: others of its own, as it wrote them, are
-  /// deleted.
+  /// Confirms the announced files as all files of the writer: others of its own, as it wrote them,
+  /// are deleted.
   void settle();
   /// Writes the manifest. Throws EnvironmentFailure.
   void save() const;

@@ -18,7 +18,7 @@ struct Rung {
 /// smaller one was disturbed less, and counts for both.
 double slowdown(const std::vector<Rung>& ladder, double small, double large);
 
-/// [{bytes, bytes_per_second}, …].
+/// Writes the ladder as [{bytes, bytes_per_second}, …].
 nlohmann::json to_json(const std::vector<Rung>& ladder);
 
 }  // namespace attnbench

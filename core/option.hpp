@@ -83,7 +83,7 @@ class Options {
 
 /// The word in `known` with the smallest edit distance to `word`, or empty if none is close.
 std::string closest_word(const std::string& word, const std::vector<std::string>& known);
-/// For messages: "; did you mean WORD?" with the closest word, or empty; and "a, b, c".
+/// Words for messages: "; did you mean WORD?" with the closest word, or empty; and "a, b, c".
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
 std::string word_list(const std::vector<std::string>& words);
 

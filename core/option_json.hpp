@@ -13,8 +13,8 @@ namespace attnbench {
 
 using OptionValues = std::map<std::string, OptionValue>;
 
-/// Integers, numbers, booleans and texts as they are; {"left": L, "right": R} is a window.
-/// Throws UsageError naming `where` for anything else.
+/// The value of an option from JSON: integers, numbers, booleans and texts as they are; {"left": L,
+/// "right": R} is a window. Throws UsageError naming `where` for anything else.
 OptionValue value_from(const nlohmann::json& value, const std::string& where);
 nlohmann::json to_json(const OptionValue& value);
 nlohmann::json to_json(const OptionValues& values);
@@ -27,7 +27,8 @@ void from_json(const nlohmann::json& json, Option& option);
 
 /// Whether `number` is finite and within the bounds of `option`.
 bool in_range(const Option& option, double number);
-/// "from 1 to 4096", "at least 1" or "at most 4096"; empty where `option` has no bounds.
+/// The range in words, "from 1 to 4096", "at least 1" or "at most 4096"; empty where `option` has
+/// no bounds.
 std::string range_text(const Option& option);
 
 }  // namespace attnbench

@@ -22,7 +22,8 @@ class OutputFile {
   /// device, a pipe), have no content to lose.
   OutputFile(std::string option, std::filesystem::path file, std::string writer, bool force);
 
-  /// "-" is standard output; else as write_atomically. Throws EnvironmentFailure.
+  /// Writes to standard output where the file is "-", else as write_atomically does. Throws
+  /// EnvironmentFailure.
   void write(std::string_view content) const;
 
  private:
@@ -30,7 +31,8 @@ class OutputFile {
   std::string writer_;
 };
 
-/// The same where the option was given, that is, where `file` is not empty.
+/// The output file of an option; nothing where the option was not given, that is, where `file` is
+/// empty.
 std::optional<OutputFile> output_file(const std::string& option, const std::string& file,
                                       const std::string& writer, bool force);
 

@@ -29,7 +29,7 @@ struct Problem {
 
 const char* to_string(Pattern pattern);
 const char* to_string(Dtype dtype);
-/// Both throw UsageError that lists the valid words.
+/// The value of a word. Both throw UsageError that lists the valid words.
 Pattern pattern_from(const std::string& word);
 Dtype dtype_from(const std::string& word);
 std::int64_t bytes_of(Dtype dtype);

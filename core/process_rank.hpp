@@ -6,8 +6,8 @@
 
 namespace attnbench {
 
-/// As torchrun says it: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT. Rank 0 writes the run, the
-/// others only what they need themselves.
+/// The rank of a process in its group, as torchrun states it: RANK, WORLD_SIZE, MASTER_ADDR,
+/// MASTER_PORT. Rank 0 writes the run, the others only what they need themselves.
 struct ProcessRank {
   int rank = 0;
   int size = 1;         ///< processes in the group

@@ -53,7 +53,7 @@ constexpr int version = 1;
 /// message is not an object or its type not a string.
 std::string type_of(const nlohmann::json& message);
 
-/// Of one child; 0 = no limit.
+/// The limits of one child; 0 = no limit.
 struct Limits {
   double seconds = 0;
   std::int64_t memory_bytes = 0;
@@ -84,11 +84,11 @@ struct Plan {
   std::vector<Cell> cells;
 };
 
-/// The part that all requests share which a child works on.
+/// The part shared by all requests that a child works on.
 struct ChildRequest {
   Limits limits;
   int threads = 0;  ///< 0 = as many as hello said
-  std::string log;  ///< of the child's standard outputs; empty = the worker's
+  std::string log;  ///< file of the child's standard outputs; empty = the worker's
 };
 
 /// Asks for the ceilings of a device and the torch part of the machine card.
@@ -102,10 +102,10 @@ struct Run : ChildRequest {
   Cell cell;
   int round = 0;
   std::uint64_t seed = 0;
-  bool pinned = true;  ///< to as many CPUs as threads
+  bool pinned = true;  ///< whether the child is pinned, to as many CPUs as threads
   SamplingRule measure;
-  std::string checkpoint;                   ///< folder for a training's checkpoints
-  std::string binary;                       ///< fingerprint of what computes
+  std::string checkpoint;  ///< folder for a training's checkpoints
+  std::string binary;      ///< fingerprint of the worker, its library and the plugins
   std::optional<ProcessRank> process_rank;  ///< absent where one process trains alone
 };
 
@@ -142,12 +142,12 @@ struct Data : ChildRequest {
   std::string out;  ///< folder
 };
 
-/// Asks a trained model for bytes after a prompt, or for the bits that it takes to say a text.
+/// Asks a trained model for bytes after a prompt, or for its cross-entropy on a text, in bits.
 struct Generate : ChildRequest {
   Cell cell;
   std::string checkpoint;      ///< the folder of the cell's checkpoints
-  std::string binary;          ///< fingerprint of what computes
-  std::uint64_t run_seed = 0;  ///< of the run that trained it
+  std::string binary;          ///< fingerprint of the worker, its library and the plugins
+  std::uint64_t run_seed = 0;  ///< seed of the run that trained the model
   std::string prompt;
   std::int64_t bytes = 0;  ///< to generate
   double temperature = 0;  ///< 0 = the likeliest byte each time
@@ -173,7 +173,7 @@ struct Product {
   double flops_per_second = 0;
 };
 
-/// Either ceilings or the rate of the product.
+/// The answer to a probe: either ceilings or the rate of the product.
 struct ProbeAnswer {
   nlohmann::json ceilings;  ///< numbers by name
   std::optional<Product> product;
@@ -194,7 +194,7 @@ struct Property {
   std::optional<double> tolerance;
 };
 
-/// Any answer of a child, as far as all have the same members.
+/// Any answer of a child: the members that all of them share, and the others in `further`.
 struct Answer {
   std::string type;
   std::optional<Status> status;
@@ -230,7 +230,7 @@ struct CheckedRow : CheckAnswer {
   int held() const { return count(PropertyStatus::held); }
   int broken() const { return count(PropertyStatus::broken); }
   int not_applicable() const { return count(PropertyStatus::not_applicable); }
-  /// Broken, crashed or hung, but not unsupported.
+  /// Whether it is broken, crashed or hung; to be unsupported is no failure.
   bool failed() const;
 };
 
@@ -273,13 +273,13 @@ struct GenerateAnswer : ChildAnswer {
   bool refused = false;  ///< the request made no sense
   // Where the status is ok:
   std::string implementation;
-  std::int64_t step = 0;                ///< of the training, after which the weights were saved
-  std::int64_t bytes = 0;               ///< generated, or scored
+  std::int64_t step = 0;                ///< step of the training after which the weights were saved
+  std::int64_t bytes = 0;               ///< bytes generated, or scored
   std::int64_t state_bytes = 0;         ///< of the model's state
   double seconds = 0;                   ///< without loading the model
-  std::optional<double> bits_per_byte;  ///< of a text
-  /// Memory of the process after its first 10,000 bytes or, where there were fewer, all; and at the
-  /// end.
+  std::optional<double> bits_per_byte;  ///< cross-entropy on a text that was scored
+  /// Resident memory of the process after its first 10,000 bytes or, where there were fewer, after
+  /// all; and at the end.
   std::int64_t early_resident_bytes = 0;
   std::int64_t resident_bytes = 0;
 };

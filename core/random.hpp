@@ -51,7 +51,7 @@ class Random {
       : key_{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)},
         subject_(subject) {}
 
-  /// Uniform over all 32-bit numbers.
+  /// A number, uniform over all 32-bit numbers.
   std::uint32_t next() {
     if (used_ == block_.size()) {
       block_ =
@@ -64,7 +64,7 @@ class Random {
     return block_[used_++];
   }
 
-  /// Uniform in [0, bound), without bias (Lemire 2019). bound: 1 to 2^32 - 1.
+  /// A number, uniform in [0, bound), without bias (Lemire 2019). bound: 1 to 2^32 - 1.
   template <std::integral Number>
   Number below(Number bound) {
     const auto range = static_cast<std::uint32_t>(bound);
@@ -76,7 +76,7 @@ class Random {
     return static_cast<Number>(product >> 32);
   }
 
-  /// Uniform in (0, 1), 53 bits.
+  /// A number, uniform in (0, 1), of 53 bits.
   double uniform() {
     const std::uint64_t high = next();
     const std::uint64_t bits = (high << 21) ^ (next() >> 11);

@@ -43,7 +43,7 @@ struct SizeFault {
 
 class Sizes {
  public:
-  /// `value` is an integer or an expression of other sizes.
+  /// Adds a size; `value` is an integer or an expression of other sizes.
   void add(const std::string& name, std::variant<std::int64_t, std::string> value);
   bool has(const std::string& name) const { return values_.count(name) != 0; }
 

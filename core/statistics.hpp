@@ -7,13 +7,13 @@
 
 namespace attnbench {
 
-/// Both ends belong to it.
+/// An interval that includes both ends.
 struct Interval {
   double low = 0;
   double high = 0;
 };
 
-/// Of a non-empty list; the mean of the middle two where the count is even.
+/// The median of a non-empty list; the mean of the middle two where the count is even.
 double median(std::vector<double> values);
 
 /// The order-statistic interval of the median at `confidence`; nothing where the count is too small
@@ -28,8 +28,8 @@ struct Spread {
   bool order = false;  ///< the bounds are order statistics at 95 %, else the range
 };
 
-/// Of a non-empty list. With six or more values the bounds are an order-statistic interval at 95 %;
-/// fewer give no such promise, and the bounds are their range.
+/// The median of a non-empty list with its bounds. With six or more values the bounds are an
+/// order-statistic interval at 95 %; fewer give no such promise, and the bounds are their range.
 Spread spread_of(const std::vector<double>& values);
 
 /// The two-sided 95 % point of Student's t at so many degrees of freedom, at least one: by Wallace
@@ -40,7 +40,7 @@ double student_t(double freedom);
 /// rounds of several cells. Three values say little of it, those of many cells much.
 class Scatter {
  public:
-  /// A list of fewer than two, or in which not all are positive, says nothing.
+  /// Adds a list. One of fewer than two values, or in which not all are positive, says nothing.
   void add(const std::vector<double>& values);
 
   /// The factor on both sides within which the geometric mean of `count` values is known at 95 %,
@@ -52,14 +52,14 @@ class Scatter {
   Spread widened(Spread spread, std::size_t count) const;
 
  private:
-  double squares_ = 0;  ///< of what logarithms are off their list's mean
+  double squares_ = 0;  ///< sum of squared deviations of logarithms from their list's mean
   double freedom_ = 0;
 };
 
 /// Slope of ln y over ln x by least squares, for x, y > 0 and at least two distinct x.
 double growth_exponent(const std::vector<double>& x, const std::vector<double>& y);
 
-// ---- ranking: which is least, and which cannot be told from it
+// ---- ranking: which is least, and which cannot be distinguished from it
 
 /// A median with the bounds of its interval; all three alike where the number is exact.
 struct Estimate {
@@ -68,8 +68,8 @@ struct Estimate {
   double high = 0;
 };
 
-/// Indices of those that cannot be told from the least, by median, the least first: their intervals
-/// overlap with its own.
+/// Indices of the estimates that cannot be distinguished from the least, by median, the least
+/// first: their intervals overlap with its own.
 std::vector<std::size_t> least_of(const std::vector<Estimate>& estimates);
 
 }  // namespace attnbench

@@ -25,10 +25,10 @@ enum class Status {
 
 const char* to_string(Status status);
 std::optional<Status> status_from(const std::string& word);
-/// All words, in the order above.
+/// The words of all statuses, in the order above.
 const std::vector<std::string>& status_words();
 
-/// As its word. from_json throws SchemaError.
+/// Writes a status as its word. from_json throws SchemaError.
 void to_json(nlohmann::json& json, Status status);
 void from_json(const nlohmann::json& json, Status& status);
 

@@ -18,13 +18,14 @@ namespace attnbench {
 
 /// Bars on relative_rms of one dtype.
 struct Tolerance {
-  double value = 0;     ///< of outputs, against the definition in double on the same inputs
-  double gradient = 0;  ///< of gradients, against those of the composite form in double
+  double value = 0;     ///< bar of outputs, against the definition in double on the same inputs
+  double gradient = 0;  ///< bar of gradients, against those of the composite form in double
   double naive_factor =
       0;  ///< a result may also be this many times as wrong as a naive run; 0 = no
   double unit_roundoff = 0;
-  /// Where a naive run, or the definition after one rounding of its inputs, is off by so much that
-  /// the bar would have to be above this, nothing can be said: the output could be anything.
+  /// The greatest bar. Where a naive run, or the definition after one rounding of its inputs, is
+  /// off by so much that the bar would have to be above this, nothing can be said: the output could
+  /// be anything.
   double most = 0;
   /// The smallest normal number. What is smaller has no relative accuracy.
   double smallest = 0;
@@ -74,14 +75,14 @@ inline Tolerance tolerance(Dtype dtype) {
   return {};
 }
 
-/// What an error is worth where a naive run of the composite form in the same dtype is off by
+/// The error that is allowed where a naive run of the composite form in the same dtype is off by
 /// `naive_error`: the inputs may be such (logits in the hundreds) that this dtype can do no better.
 struct Allowed {
   double bar = 0;      ///< what is allowed, at most Tolerance::most beyond the plain bar
   double derived = 0;  ///< what it would be without that limit
 
   bool right(double error) const { return error <= bar; }
-  /// Neither right nor wrong.
+  /// Whether the error is neither right nor wrong.
   bool unchecked(double error) const { return error > bar && error <= derived; }
 };
 
@@ -91,9 +92,9 @@ inline Allowed allowed(double bar, const Tolerance& tolerance, double naive_erro
   return {std::min(derived, std::max(bar, tolerance.most)), derived};
 }
 
-/// sqrt(sum (got - want)^2 / sum want^2). Infinite where anything of `got` is not finite or the
-/// counts differ; the plain root mean square where `want` is zero throughout. The root mean square
-/// of `want` counts as `floor` at least.
+/// The relative root mean square error, sqrt(sum (got - want)^2 / sum want^2). Infinite where
+/// anything of `got` is not finite or the counts differ; the plain root mean square where `want` is
+/// zero throughout. The root mean square of `want` counts as `floor` at least.
 inline double relative_rms(const std::vector<double>& got, const std::vector<double>& want,
                            double floor = 0) {
   if (got.size() != want.size()) return std::numeric_limits<double>::infinity();

@@ -14,9 +14,10 @@
 namespace attnbench::arrays {
 
 struct InputArrays {
-  /// [B, heads, tokens, width] by role, all float32 or all float64, none empty, of one B.
+  /// The arrays by role, [B, heads, tokens, width], all float32 or all float64, none empty, of one
+  /// B.
   std::map<std::string, ArrayFile> roles;
-  /// By parameter name; floating-point ones are of the roles' type.
+  /// The parameters by name; floating-point ones are of the roles' type.
   std::map<std::string, ArrayFile> parameters;
   std::optional<ArrayFile> mask;      ///< [B, S], bool or uint8
   std::optional<ArrayFile> gradient;  ///< [B, H, T, Dv], of the roles' type
@@ -27,7 +28,7 @@ struct InputArrays {
 /// Throws UsageFailure.
 InputArrays open_input_arrays(const protocol::Apply& request);
 
-/// "--query q.npy" or "--role query_logits=l.npy", for messages.
+/// The flag that names a role's file, for messages: "--query q.npy" or "--role query_logits=l.npy".
 std::string flag_of_role(const std::string& role, const std::string& file);
 
 }  // namespace attnbench::arrays

@@ -20,7 +20,7 @@ std::int64_t bytes_of(Element element);
 
 using Shape = std::vector<std::int64_t>;
 
-/// "[2, 3, 43]".
+/// The shape as text: "[2, 3, 43]".
 std::string to_string(const Shape& shape);
 std::int64_t count_of(const Shape& shape);
 

@@ -12,7 +12,7 @@ namespace attnbench::process {
 
 using Json = nlohmann::json;
 
-/// The other end is gone, or sent something that is not a message.
+/// Thrown where the other end is gone, or sent something that is not a message.
 class ChannelError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -37,7 +37,7 @@ class Channel {
   /// Two ends of one connection, both closed on exec.
   static std::pair<Channel, Channel> pair();
 
-  /// From now on each message sent carries `seal`, and a received one without it is an error: a
+  /// Makes each message sent from now on carry `seal`, and each received one without it an error: a
   /// process that does not know the seal cannot send for the other end. Call it at both ends.
   void seal(std::string seal) { seal_ = std::move(seal); }
 
@@ -59,8 +59,8 @@ class Channel {
   /// The next whole message among what was read. Throws ChannelError if a line is not a JSON
   /// object, or lacks the seal.
   std::optional<Json> next();
-  /// `next`, waiting up to `seconds` for it; nothing if none came or a signal did.
-  /// Throws ChannelError at the end of the stream.
+  /// The next message, as `next` returns it, waiting up to `seconds` for it; nothing if none came
+  /// or a signal did. Throws ChannelError at the end of the stream.
   std::optional<Json> receive(double seconds);
 
  private:

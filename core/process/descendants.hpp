@@ -12,7 +12,7 @@
 
 namespace attnbench::process {
 
-/// From now on descendants whose parent died become children of this process.
+/// Makes descendants whose parent dies from now on children of this process.
 void adopt_orphans();
 bool adopts_orphans();
 
@@ -26,7 +26,7 @@ struct Process {
 /// All processes, without those that end meanwhile.
 std::vector<Process> all_processes();
 
-/// Those that descend from `ancestor`, without itself.
+/// The processes that descend from `ancestor`, without `ancestor` itself.
 std::vector<pid_t> descendants_of(pid_t ancestor);
 
 /// Kills and reaps every child of this process for which `ours` is false, and those that become its

@@ -31,13 +31,13 @@ ATTNBENCH_JSON(Build);
 /// The folder of the running program.
 std::filesystem::path program_folder();
 
-/// Of the worker, its library and the plugins, by content. A file with the size, time and inode
-/// that it had before is not read again. A missing file counts as empty.
+/// The fingerprint of the worker, its library and the plugins, by content. A file with the size,
+/// time and inode that it had before is not read again. A missing file counts as empty.
 std::string binary_fingerprint(const Build& build);
 inline std::string binary_fingerprint(const std::vector<std::string>& plugins) {
   return binary_fingerprint(Build(plugins));
 }
-/// Of several that measure together.
+/// The fingerprint of several builds that measure together.
 std::string joint_fingerprint(const std::vector<Build>& builds);
 
 /// The commit is that of the checkout that holds the program, and empty where there is none.
@@ -48,7 +48,8 @@ result::Provenance provenance(const std::string& binary);
 /// is none.
 std::string commit_in(const std::filesystem::path& folder);
 
-/// $XDG_CACHE_HOME/attnbench/NAME or ~/.cache/attnbench/NAME; empty where there is no such folder.
+/// The path of a cache file, $XDG_CACHE_HOME/attnbench/NAME or ~/.cache/attnbench/NAME; empty where
+/// there is no such folder.
 std::filesystem::path cache_file(const std::string& name);
 
 /// Writes a cache file, its hash in the first line; a failure is ignored. Where there are more than

@@ -6,7 +6,8 @@
 
 namespace attnbench::process {
 
-/// "512M", "20G", "1.5GiB", "4096": bytes; letters are powers of 1024. Throws UsageFailure.
+/// The bytes that "512M", "20G", "1.5GiB" or "4096" means; letters are powers of 1024. Throws
+/// UsageFailure.
 std::int64_t parse_bytes(const std::string& text);
 
 /// The memory that may be used without swapping: the kernel's estimate, or what the control group
@@ -16,7 +17,7 @@ std::int64_t available_memory_bytes();
 /// The cores that this process may run on: what 0 threads of a worker stand for.
 int usable_cores();
 
-/// "2/8": the second of eight.
+/// One of the shards of a suite's cells: "2/8" is the second of eight.
 struct Shard {
   int index = 1;
   int count = 1;

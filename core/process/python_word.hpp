@@ -18,12 +18,13 @@ bool is_python(const std::string& word);
 /// valid name.
 std::string mechanism_of(const std::string& python_word);
 
-/// Longer names for where that one is taken, the shortest first: with the folders that the file is
-/// in (a/near.py:Near is a_near), or with the whole name of the module (fla_ops_gla_chunk_gla).
+/// Longer names for a mechanism whose name is taken, the shortest first: with the folders that the
+/// file is in (a/near.py:Near is a_near), or with the whole name of the module
+/// (fla_ops_gla_chunk_gla).
 std::vector<std::string> longer_names_of(const std::string& python_word);
 
-/// What stays the same where the whole tree is elsewhere: the word with its file relative to
-/// `folder` or else to the working folder, where it is below one of them.
+/// The word in a form that survives a move of the whole tree: with its file relative to `folder` or
+/// else to the working folder, where it is below one of them.
 std::string portable(const std::string& python_word, const std::filesystem::path& folder);
 
 /// What is loaded for a word: FILE.py or PACKAGE.MODULE.
@@ -32,8 +33,9 @@ std::string home_of(const std::string& python_word);
 /// The file of a word; empty for a module that is imported.
 std::filesystem::path file_of(const std::string& python_word);
 
-/// Where the worker keeps what a word declares, between runs; empty where there is no such folder.
-/// What is found under a name depends on the working folder and on the environment of Python.
+/// The file in which the worker keeps what a word declares, between runs; empty where there is no
+/// such folder. What is found under a name depends on the working folder and on the environment of
+/// Python.
 std::filesystem::path declaration_file(const std::string& python_word);
 
 /// The files on which what the word declares depends, by the last declaration; the word's own file

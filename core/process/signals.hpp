@@ -6,7 +6,7 @@
 
 namespace attnbench::process {
 
-/// "signal 11 (SIGSEGV)".
+/// The signal's number and name: "signal 11 (SIGSEGV)".
 std::string signal_text(int number);
 
 /// While one exists, SIGINT, SIGTERM, SIGHUP (a closed terminal) and others that ask a program to

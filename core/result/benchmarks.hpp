@@ -10,8 +10,9 @@
 
 namespace attnbench::result {
 
-/// From the machine card and the run: date, host_name, executable, num_cpus, mhz_per_cpu,
-/// cpu_scaling_enabled, caches, load_avg, library_build_type, json_schema_version.
+/// The context of Google Benchmark's form, from the machine card and the run: date, host_name,
+/// executable, num_cpus, mhz_per_cpu, cpu_scaling_enabled, caches, load_avg, library_build_type,
+/// json_schema_version.
 Values benchmark_context(const MachineCard& machine, const RunInfo& run,
                          const std::string& executable);
 

@@ -23,7 +23,7 @@ struct Crossing {
   double middle() const;  ///< in logarithms
 };
 
-/// Where fitted lines of both times meet.
+/// The length at which fitted lines of both times meet.
 struct Efficiency {
   double length = 0;
   std::optional<double> low;  ///< over rounds
@@ -99,8 +99,9 @@ ATTNBENCH_JSON(Crossover);
 /// disturbed.
 bool is_disturbed(const CrossoverRound& round);
 
-/// `rounds`: of those that ended well, at least one. Disturbed rounds are kept and counted
-/// (`disturbed`), but not considered; where all are disturbed, the verdict is undecided.
+/// The crossover of a cell over `rounds`, those that ended well, at least one. Disturbed rounds are
+/// kept and counted (`disturbed`), but not considered; where all are disturbed, the verdict is
+/// undecided.
 ///
 /// Verdicts found, below, above and none are ranked, a crossover below what was searched before all
 /// that were found, one above or none after them; the one in the middle is the cell's. length is
@@ -111,12 +112,14 @@ bool is_disturbed(const CrossoverRound& round);
 /// the rounds came to it; where no verdict stands the cell's is undecided.
 Crossover crossover_over(const std::vector<CrossoverRound>& rounds);
 
-/// {crossover_length, crossover_length_low, crossover_length_high, efficiency_length,
-/// efficiency_length_low, efficiency_length_high}, in tokens: those that there are.
+/// The metrics of a crossover: {crossover_length, crossover_length_low, crossover_length_high,
+/// efficiency_length, efficiency_length_low, efficiency_length_high}, in tokens: those that there
+/// are.
 Values crossover_metrics(const Crossover& crossover);
 
-/// "320 (290 to 352)", "below 64", "above 16384", "none: slower up to 16384", "several: 96, 700",
-/// "reverse: slower from 512 on", "undecided", "undecided, 3 of 5 rounds disturbed".
+/// The crossover in words: "320 (290 to 352)", "below 64", "above 16384", "none: slower up to
+/// 16384", "several: 96, 700", "reverse: slower from 512 on", "undecided", "undecided, 3 of 5
+/// rounds disturbed".
 std::string crossover_text(const Crossover& crossover);
 
 }  // namespace attnbench::result

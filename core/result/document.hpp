@@ -101,7 +101,7 @@ struct Result {
   std::vector<CellRecord> cells;  ///< in the plan's order
   Values further;                 ///< what else "attnbench" has
 
-  /// Those of a device; empty where they were not measured.
+  /// The ceilings of a device; empty where they were not measured.
   const Values& ceilings_of(const std::string& device) const;
 };
 

@@ -33,7 +33,7 @@ struct DeviceCard {
   Values further;
 };
 
-/// Of one core, and the last level's of all together.
+/// The cache sizes of one core, and of the last level of all cores together.
 struct Caches {
   std::optional<std::int64_t> l1_bytes;
   std::optional<std::int64_t> l2_bytes;
@@ -85,8 +85,9 @@ ATTNBENCH_JSON(Caches);
 ATTNBENCH_JSON(Load);
 ATTNBENCH_JSON(MachineCard);
 
-/// `chosen`, with what the worker has loaded: that counts. Only OpenBLAS has core types and reads
-/// OPENBLAS_CORETYPE, so that a shell's setting does not describe another library.
+/// The BLAS `chosen`, with what the worker has loaded, which takes precedence. Only OpenBLAS has
+/// core types and reads OPENBLAS_CORETYPE, so that a shell's setting does not describe another
+/// library.
 Blas blas_as_loaded(const Blas& chosen, const Json& loaded);
 
 /// A float32 product's rate over that of multiply-adds from registers, of the CPU's `ceilings`:
@@ -97,11 +98,11 @@ struct ProductShares {
 };
 ProductShares product_shares(const Values& ceilings);
 
-/// Where products reach less than half of the multiply-adds: a sentence with the library, its core
-/// type and what to install or set. Empty elsewhere.
+/// A sentence with the library, its core type and what to install or set, where products reach less
+/// than half of the multiply-adds. Empty elsewhere.
 std::string blas_warning(const Values& ceilings, const MachineCard& machine);
 
-/// "openblas SkylakeX (the fastest of those tried) /usr/lib/…/libblas.so.3".
+/// The BLAS in words: "openblas SkylakeX (the fastest of those tried) /usr/lib/…/libblas.so.3".
 std::string blas_text(const MachineCard& machine);
 
 }  // namespace attnbench::result

@@ -65,7 +65,7 @@ struct Chosen {
   std::optional<std::string> reason;
 };
 
-/// Against the definition in double.
+/// The check against the definition in double.
 struct Check {
   std::string verdict;  ///< ok, wrong or unchecked
   std::string reason;
@@ -135,7 +135,7 @@ bool is_unchecked(const CellRecord& cell);
 /// to the cell.
 const Timing* timing_of(const CellRecord& cell, const std::string& what = "");
 
-/// "6 of 10 rounds were preempted: repeat on a quiet machine".
+/// The words for disturbed rounds: "6 of 10 rounds were preempted: repeat on a quiet machine".
 std::string preempted_words(std::size_t disturbed, std::size_t rounds);
 
 /// The note beneath a table with numbers that are marked as disturbed.

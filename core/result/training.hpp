@@ -32,14 +32,14 @@ struct Segment {
   Values further;
 };
 
-/// Questions, and those answered right, by distance in tokens.
+/// The numbers of questions, and of those answered right, by distance in tokens.
 struct LookBack {
   std::vector<std::int64_t> distances;
   std::vector<std::int64_t> questions;
   std::vector<std::int64_t> right;
 };
 
-/// The accuracy of one look-up into windows of so many keys.
+/// The accuracy of one look-up into a window, by the window's number of keys.
 struct ReachLine {
   std::vector<std::int64_t> keys;
   std::vector<std::int64_t> state_bytes;
@@ -77,8 +77,9 @@ struct CountedLevel {
   double bits_per_byte = 0;
 };
 
-/// p(l | t), how a mixture of latents divides each token among its states, in one head of one
-/// block, and how many states are used anywhere in the model. Of one sequence of the test.
+/// The probabilities p(l | t) by which a mixture of latents divides each token of one test sequence
+/// among its states, in one head of one block, and the share of states in use anywhere in the
+/// model.
 struct LatentProbabilities {
   std::int64_t block = 0;   ///< from 1 on, of the blocks with the mechanism
   std::int64_t blocks = 0;  ///< of those, how many there are
@@ -95,7 +96,7 @@ struct LatentProbabilities {
   Values further;
 };
 
-/// The weights that all metrics are of, and what other rules of selection give.
+/// The weights that all metrics are computed with, and what other rules of selection give.
 struct WeightSelection {
   std::string keep;  ///< last or best_validation
   std::int64_t step = 0;
@@ -106,8 +107,8 @@ struct WeightSelection {
 };
 
 struct Training {
-  /// What selects learning rates and weights, and what reports show: "loss" of language models;
-  /// empty: accuracy.
+  /// The quality that selects learning rates and weights and that reports show: "loss" of language
+  /// models; empty: accuracy.
   std::string judged_by;
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;
@@ -137,8 +138,8 @@ struct Training {
   Json data;         ///< of prepared data: source, hashes, splits
   std::string weights_hash;
   std::optional<std::int64_t> resumed_from_step;
-  std::optional<std::int64_t> processes;      ///< that trained together
-  std::vector<std::string> checkpoint_notes;  ///< why it did not resume from one that was there
+  std::optional<std::int64_t> processes;      ///< number of processes that trained together
+  std::vector<std::string> checkpoint_notes;  ///< why a checkpoint that was there was not used
   Values further;
 };
 

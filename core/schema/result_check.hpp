@@ -1,5 +1,5 @@
-// Results, records of rounds and answers of children against core/schema/result.schema.json, and
-// against what a schema cannot say.
+// Checks of results, records of rounds and answers of children against
+// core/schema/result.schema.json, and against what a schema cannot say.
 //
 // A record comes from a process in which a plugin ran, or from a journal that may have been edited.
 // Code that joins or draws records relies on their form.
@@ -25,14 +25,15 @@ void check_form(const Json& result, const std::string& file);
 /// The first fault of a result.json, "POINTER: expected …, found …"; empty where there is none.
 std::string result_fault(const Json& result);
 
-/// The same for the record of one round of a cell. Its size is bounded, it holds no null (JSON's
-/// NaN), and its median is that of its samples. Unknown keys are allowed.
+/// The first fault of the record of one round of a cell, as in result_fault. Its size is bounded,
+/// it holds no null (JSON's NaN), and its median is that of its samples. Unknown keys are allowed.
 std::string round_fault(const Json& record);
 
-/// The same for the header of a journal.
+/// The first fault of the header of a journal, as in result_fault.
 std::string header_fault(const Json& header);
 
-/// The same for the answer to `request` (run, check, probe, apply, data, generate, forecast).
+/// The first fault, as in result_fault, of the answer to `request` (run, check, probe, apply, data,
+/// generate, forecast).
 std::string answer_fault(const std::string& request, const Json& answer);
 
 }  // namespace attnbench::schema

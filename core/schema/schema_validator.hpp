@@ -17,14 +17,14 @@ struct Misfit {
   std::string expected;  ///< "a number"
   std::string found;     ///< "nothing" where the value is missing
 
-  /// "/cells/0/id: expected a string, found 3".
+  /// The misfit as text: "/cells/0/id: expected a string, found 3".
   std::string text() const;
 };
 
 /// A compiled schema. Calls of const functions may overlap.
 class SchemaValidator {
  public:
-  /// Of `schema`, or of one of its `definitions`.
+  /// Compiles `schema`, or one of its `definitions`.
   explicit SchemaValidator(const Json& schema, const std::string& definition = "");
   ~SchemaValidator();
   SchemaValidator(const SchemaValidator&) = delete;
@@ -45,7 +45,7 @@ class SchemaValidator {
   std::unique_ptr<Compiled> compiled_;
 };
 
-/// `rule`, or what its `$ref` into `schema` leads to.
+/// The rule itself, or what its `$ref` into `schema` leads to.
 const Json& resolved_rule(const Json& schema, const Json& rule);
 
 /// The rule in `schema` for the member `key` of an object, or for the items of an array, that

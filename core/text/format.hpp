@@ -11,7 +11,7 @@ namespace attnbench::text {
 /// What the reader's terminal or file can show.
 enum class Letters { utf8, ascii };
 
-/// "1.23 ms"; microseconds are "us" in ASCII.
+/// A time as "1.23 ms"; microseconds are "us" in ASCII.
 std::string human_seconds(double seconds, Letters letters = Letters::utf8);
 /// How many digits of `value` an interval from `low` to `high` around it supports: two where
 /// rounding to two moves the value by no more than the interval's wider side, else three. So two
@@ -20,12 +20,12 @@ int supported_digits(double value, double low, double high);
 /// Seconds with the digits that their interval supports: "1.23 ms" of ±1 %, "1.2 ms" of ±6 %.
 std::string measured_seconds(double seconds, double low, double high,
                              Letters letters = Letters::utf8);
-/// "1.50 MiB", "0 B".
+/// A size in bytes as "1.50 MiB", "0 B".
 std::string human_bytes(double bytes);
-/// "4.10 G" of anything counted; "" as unit of numbers below a thousand.
+/// A count of anything as "4.10 G"; the unit of numbers below a thousand is "".
 std::string human_count(double count);
-/// "±1.2 %" of the wider side of an interval around `median`; "unsteady" where that side is wider
-/// than the median itself, since no percentage says what such a number is worth.
+/// The uncertainty as "±1.2 %" of the wider side of an interval around `median`; "unsteady" where
+/// that side is wider than the median itself, since no percentage says what such a number is worth.
 std::string human_spread(double median, double low, double high, Letters letters = Letters::utf8);
 /// A setting or option as a person would write it: 1024, causal, 127+0 for a window.
 std::string human_value(const nlohmann::json& value);

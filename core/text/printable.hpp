@@ -26,14 +26,15 @@ std::string printable(std::string_view text, Breaks breaks = Breaks::escaped);
 /// `value` with all its texts and keys printable; line breaks stay in texts.
 nlohmann::json printable_json(const nlohmann::json& value);
 
-/// The same, at most `longest` bytes, for a message that quotes it: the middle is left out.
+/// `text` made printable, at most `longest` bytes, for a message that quotes it: the middle is left
+/// out.
 std::string quotable(std::string_view text, std::size_t longest = 200);
 
 /// A message of at most `longest` bytes: later lines are left out first, with their number, then
 /// the middle of what is longer still.
 std::string bounded_message(const std::string& text, std::size_t longest = 2000);
 
-/// While it lives, what is written to `stream` is made printable; line breaks and tabs stay.
+/// Makes what is written to `stream` printable while it lives; line breaks and tabs stay.
 class PrintableOutput {
  public:
   explicit PrintableOutput(std::ostream& stream);
@@ -49,7 +50,7 @@ class PrintableOutput {
 /// A name as sentences write it: in quotes where it holds what separates the names of a list.
 std::string name_in_sentence(const std::string& name);
 
-/// `text` as that language writes it.
+/// `text` escaped for HTML, LaTeX or Markdown.
 std::string escape_html(const std::string& text);
 std::string escape_latex(const std::string& text);
 std::string escape_markdown(const std::string& text);

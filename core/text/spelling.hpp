@@ -10,10 +10,11 @@ namespace attnbench::text {
 /// none is nearer than a third of its length.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 
-/// "did you mean \"x\"?" or, where nothing is near, "there are: a, b, c" (at most a dozen).
+/// A hint at valid words: "did you mean \"x\"?" or, where nothing is near, "there are: a, b, c" (at
+/// most a dozen).
 std::string suggestion(const std::string& word, const std::vector<std::string>& known);
 
-/// "a, b, c", or "none".
+/// The words as a list: "a, b, c", or "none".
 std::string listed(const std::vector<std::string>& words);
 
 }  // namespace attnbench::text
