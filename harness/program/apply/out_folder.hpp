@@ -20,7 +20,7 @@ class OutFolder {
   OutFolder(const OutFolder&) = delete;
   OutFolder& operator=(const OutFolder&) = delete;
 
-  /// Write files here until they are published.
+  /// The folder that files are written to until they are published.
   const std::filesystem::path& staging() const { return staging_; }
 
   /// Moves all staged files to the folder, apply.json last, and removes files of earlier calls

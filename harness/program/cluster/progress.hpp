@@ -15,18 +15,18 @@ struct QueuedTask {
   std::string state;   ///< RUNNING, PENDING, COMPLETING, …
   std::string reason;  ///< why it waits, or the node
 };
-/// By shard.
+/// The queued tasks by shard.
 using Queue = std::map<int, QueuedTask>;
 
-/// From lines of squeue's "%i|%T|%R", ids such as 12_3; other lines are left out.
+/// Reads the queue from lines of squeue's "%i|%T|%R", ids such as 12_3; other lines are left out.
 Queue queue_from(const std::string& output);
 
 struct ShardProgress {
   int index = 0;
-  /// finished; running, pending or another state of Slurm in small letters; else interrupted,
-  /// killed (it has a journal, but no result of its last start) or not started.
+  /// One of: finished; running, pending or another state of Slurm in small letters; else
+  /// interrupted, killed (it has a journal, but no result of its last start) or not started.
   std::string state;
-  std::string reason;                        ///< of a pending task
+  std::string reason;                        ///< why a pending task waits
   std::map<std::string, std::size_t> cells;  ///< by status; "open": rounds are left
   std::size_t rounds_done = 0;
   std::size_t rounds_left = 0;
@@ -36,7 +36,7 @@ struct ShardProgress {
   bool at_work() const;  ///< in the queue
 };
 
-/// Of every shard; `queue` is nothing where Slurm could not be asked.
+/// The progress of every shard; `queue` is nothing where Slurm could not be asked.
 std::vector<ShardProgress> progress_of(const Submission& submission, const SubmissionFolder& folder,
                                        const std::optional<Queue>& queue);
 

@@ -1,4 +1,4 @@
-// Slurm's own programs: sbatch, squeue. What they answer is text of theirs.
+// Slurm's own programs: sbatch, squeue. Their answers are text that is theirs to choose.
 #pragma once
 
 #include <optional>

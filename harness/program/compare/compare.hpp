@@ -18,11 +18,11 @@ namespace attnbench::compare {
 /// paired.hpp for one run. Disturbed rounds and cells, and cells without status ok, are `unclear`.
 enum class SpeedVerdict { same, slow, fast, unclear, added, gone };
 
-/// "SAME", "SLOW", "FAST", "UNCLEAR", "NEW", "GONE".
+/// The verdict's word: "SAME", "SLOW", "FAST", "UNCLEAR", "NEW", "GONE".
 const char* to_string(SpeedVerdict verdict);
 
-/// From an interval of new / base: slow above `reach` (1 + margin), fast below 1 / reach, same
-/// between, else unclear.
+/// The verdict that follows from an interval of new / base: slow above `reach` (1 + margin), fast
+/// below 1 / reach, same between, else unclear.
 SpeedVerdict verdict_of(double low, double high, double reach);
 
 /// The base against itself in the same rounds: how the machine alone changes a ratio.
@@ -41,21 +41,21 @@ struct Pair {
   std::string reason;          ///< of `unclear`; a status where a side has no time
   std::optional<Spread> base;  ///< medians with their bounds over rounds, in seconds
   std::optional<Spread> changed;
-  /// New over base: of the medians or, in turns, the median over rounds; 0 where a side has no
-  /// undisturbed time.
+  /// The ratio new over base: of the medians or, in turns, the median over rounds; 0 where a side
+  /// has no undisturbed time.
   double ratio = 0;
   double ratio_low = 0;  ///< bounds from both intervals, or over rounds
   double ratio_high = 0;
   std::optional<Control> control;
-  double calibrated_ratio = 0;  ///< of the times in units of each round's calibration probe
+  double calibrated_ratio = 0;  ///< ratio of the times in units of each round's calibration probe
   bool disjoint = false;        ///< the intervals over rounds do not overlap
   std::size_t base_rounds = 0;  ///< rounds that count
   std::size_t changed_rounds = 0;
   std::size_t rounds = 0;    ///< measured; the sum of both sides where measured apart
   std::size_t left_out = 0;  ///< rounds disturbed by other programs
-  /// Of further rounds in fresh processes, where the first were `slow`.
+  /// The ratio over further rounds in fresh processes, where the first were `slow`.
   std::optional<Control> confirmation;
-  int rounds_wanted = 0;        ///< in all, since it is unclear; 0 = no more
+  int rounds_wanted = 0;        ///< rounds wanted in all, since it is unclear; 0 = no more
   bool confirm_wanted = false;  ///< rounds of the confirmation are missing
 };
 
@@ -64,7 +64,7 @@ struct Turns {
   std::string base;  ///< their labels
   std::string changed;
   double margin = 0;
-  double confidence = 0;  ///< of each interval, corrected for the number of pairs and looks
+  double confidence = 0;  ///< of each interval, Bonferroni-corrected over pairs and looks
   Gate gate;
 };
 
@@ -89,14 +89,15 @@ bool anything_in_common(const Comparison& comparison);
 /// How often the ranges of n and m draws from one distribution are disjoint: 2 n! m! / (n + m)!.
 double disjoint_by_chance(std::size_t n, std::size_t m);
 
-/// " length=1024 pass=forward": the value on the axis and the panel's facet, each after a space.
+/// The place " length=1024 pass=forward": the value on the axis and the panel's facet, each after a
+/// space.
 std::string place_name(const reports::Panel& panel, const reports::Placed& placed);
 
 Json to_json(const Comparison& comparison);
 
-/// "1.100 [1.079, 1.131]".
+/// The ratio with its interval: "1.100 [1.079, 1.131]".
 std::string ratio_text(double ratio, double low, double high);
-/// "1 SLOW, 2 UNCLEAR": how many pairs have which verdict.
+/// The number of pairs with each verdict: "1 SLOW, 2 UNCLEAR".
 std::string verdict_counts(const Comparison& comparison);
 
 /// A forest plot: for each pair the ratio and its interval as a bar around 1; `width` columns.

@@ -1,5 +1,5 @@
-// A look: the verdict on one timing of a pair by the rounds there are, and the rounds that it
-// wants.
+// A look: the verdict attempted on one timing of a pair from the rounds so far, and the rounds that
+// it still needs.
 #pragma once
 
 #include <string>

@@ -34,17 +34,17 @@ struct Match {
 };
 ATTNBENCH_JSON(Match);
 
-/// Cells whose labels are those of `sides`, one match for each size. Empty ids where a side has
-/// none.
+/// The matches of cells whose labels are those of `sides`, one for each size. Empty ids where a
+/// side has none.
 std::vector<Match> matches_by_label(const result::Result& result, const Sides& sides);
 
 /// The statistic is the median over rounds of log(new / base), with its order-statistic interval at
-/// the gate's confidence for all pairs and looks together. `slow`, `fast` and `same` need the whole
-/// interval beyond, or within, the bars. A round that other programs disturbed, on either side or
-/// the control, is left out and counted. The verdict is `unclear` with too few rounds, with a cell
-/// that is disturbed or not ok, and where the control's interval is beyond the bars. Intervals of
-/// signed ranks find more on made-up noise, less in recorded runs, and cover less where rounds
-/// depend on each other: README.md has the numbers.
+/// the gate's confidence, Bonferroni-corrected over all pairs and looks. `slow`, `fast` and `same`
+/// need the whole interval beyond, or within, the bars. A round that other programs disturbed, on
+/// either side or the control, is left out and counted. The verdict is `unclear` with too few
+/// rounds, with a cell that is disturbed or not ok, and where the control's interval is beyond the
+/// bars. Intervals of signed ranks find more on made-up noise, less in recorded runs, and cover
+/// less where rounds depend on each other: README.md has the numbers.
 ///
 /// A pair is judged at each of the gate's looks by the rounds up to it, until it is clear; so the
 /// same rounds give the same verdict, however often the run was interrupted. Rounds from
@@ -52,13 +52,13 @@ std::vector<Match> matches_by_label(const result::Result& result, const Sides& s
 /// the bars, else it becomes `unclear`.
 Comparison paired(const result::Result& result, const Sides& sides,
                   const std::vector<Match>& matches, const Gate& gate);
-/// The same with one look at all rounds, unconfirmed.
+/// The comparison with a single look, at all rounds, and no confirmation.
 Comparison paired(const result::Result& result, const Sides& sides, double margin = 0.03);
 
 /// What a run spends on rounds.
 struct Spending {
-  double seconds = 0;                      ///< so far
-  std::map<std::string, double> of_cells;  ///< of one round, by the cell's id
+  double seconds = 0;                      ///< seconds spent so far
+  std::map<std::string, double> of_cells;  ///< seconds of one round, by the cell's id
 };
 
 /// The rounds to measure next: those of the first look and of unclear pairs, then those that
@@ -72,8 +72,8 @@ std::optional<run::Further> further(const Comparison& comparison, const std::vec
 /// Says in the reason of each pair that wanted more rounds that the gate's seconds_most left none.
 void note_time_limit(Comparison& comparison);
 
-/// undecided where a pair is unclear, or none was timed on both sides; with `gate`, failed where
-/// one is slow.
+/// The exit code: undecided where a pair is unclear, or none was timed on both sides; with `gate`,
+/// failed where one is slow.
 ExitCode exit_code(const Comparison& comparison, bool gate);
 
 }  // namespace attnbench::compare

@@ -1,4 +1,4 @@
-// One timing of the base, of what is new and of the base once more, over the rounds in which they
+// One timing of the base, of the new side and of the base once more, over the rounds in which they
 // took turns.
 #pragma once
 
@@ -25,7 +25,7 @@ struct PairedRounds {
   std::vector<double> base;     ///< seconds of the rounds that count
   std::vector<double> changed;  ///< as many
   std::vector<double> logs;     ///< ln(changed / base), as many
-  std::vector<double> control;  ///< ln(control / base), of those that the control has, too
+  std::vector<double> control;  ///< ln(control / base), of the rounds that the control has, too
   std::size_t left_out = 0;     ///< rounds of both sides in which one of the three was disturbed
 };
 

@@ -1,4 +1,5 @@
-// Sides: the cells of a suite on two sides, matched, and what a run of them must remember to go on.
+// Sides: the cells of a suite on two sides, matched, and what a run of them must remember to be
+// resumed.
 #pragma once
 
 #include <set>
@@ -11,12 +12,13 @@
 
 namespace attnbench::compare {
 
-/// How the cells of two sides are known to belong together: the same task, device and values of
-/// their axes.
+/// The rule by which the cells of two sides are matched: the same task, device and values of their
+/// axes.
 struct MatchRule {
-  bool by_label = true;           ///< and the same label; else each side has one label of its own
+  bool by_label =
+      true;  ///< whether labels must be equal, too; else each side has one label of its own
   std::set<std::string> ignored;  ///< settings and options in which the sides differ on purpose
-  bool one_build = false;         ///< then cells that are equal on both sides say nothing
+  bool one_build = false;         ///< whether both are one build: equal cells are left out
 };
 
 /// A cell that one side alone has.
@@ -38,7 +40,7 @@ struct Matched {
 Matched match_cells(const std::vector<Cell>& base, const std::vector<Cell>& changed,
                     const MatchRule& rule);
 
-/// What a run of `attnbench ab` is, kept in its journal's header.
+/// The definition of a run of `attnbench ab`, kept in its journal's header.
 struct SidesPlan {
   std::string suite;  ///< as typed; empty for two mechanisms
   std::string base;   ///< the sides as typed

@@ -33,7 +33,7 @@ ATTNBENCH_JSON(Counts);
 
 /// Throws UsageFailure naming the file: not JSON, cut short, a key twice, another version.
 Counts read_counts(const std::filesystem::path& file);
-/// As the file has it, sorted, a count a line.
+/// The counts as the file has them, sorted, one a line.
 std::string counts_text(const Counts& counts);
 
 /// Why instructions of two builds do not compare; empty where they do.
@@ -46,14 +46,14 @@ struct CountChange {
   std::int64_t before = 0;
   std::int64_t after = 0;
 
-  /// Only `fewer` is not a reason to fail.
+  /// Whether the change is a reason to fail: only `fewer` is not.
   bool fails() const { return kind != Kind::fewer; }
 };
 /// What differs by more than the share `tolerance`.
 std::vector<CountChange> findings_of(const std::map<std::string, std::int64_t>& stored,
                                      const std::map<std::string, std::int64_t>& now,
                                      double tolerance);
-/// "softmax.float32.forward.512: 1000 to 1080 instructions (+8.00 %)".
+/// The finding in words: "softmax.float32.forward.512: 1000 to 1080 instructions (+8.00 %)".
 std::string finding_text(const CountChange& finding, const std::string& unit);
 
 /// The number of callgrind's line "Collected : 12345"; throws EnvironmentFailure where there is

@@ -23,7 +23,7 @@ struct DeviceKernel {
   bool operator==(const DeviceKernel&) const = default;
 };
 
-/// By symbol and architecture, "_Z5firstPf (sm_90)".
+/// The kernels by symbol and architecture, "_Z5firstPf (sm_90)".
 using DeviceKernels = std::map<std::string, DeviceKernel>;
 
 /// A line of the file of counts: "32 registers, 0 stack, 128 shared, code 0123456789abcdef".
@@ -31,8 +31,8 @@ std::string device_text(const DeviceKernel& kernel);
 /// Throws UsageFailure naming `name` for anything else.
 DeviceKernel device_kernel_from(const std::string& name, const std::string& text);
 
-/// From the outputs of `cuobjdump --dump-resource-usage` and `cuobjdump --dump-sass`. Throws
-/// EnvironmentFailure where they do not tell of the same kernels, or of none.
+/// Reads the kernels from the outputs of `cuobjdump --dump-resource-usage` and `cuobjdump
+/// --dump-sass`. Throws EnvironmentFailure where they do not tell of the same kernels, or of none.
 DeviceKernels device_kernels_from(std::string_view usage, std::string_view code);
 
 /// What the gate says of device code: findings of what grew, came or went, of the architectures

@@ -23,7 +23,7 @@ struct StoredEstimate {
 void from_json(const nlohmann::json& json, StoredEstimate& estimate);
 
 enum class StoredState { none, unreadable, stale, current };
-/// "none", "unreadable", "stale", "current".
+/// The state's word: "none", "unreadable", "stale", "current".
 const char* word_of(StoredState state);
 
 /// A suite that comes with the program.
@@ -34,7 +34,7 @@ struct IndexedSuite {
   std::string figure;  ///< of a paper; may be empty
   std::string hash;
   StoredState state = StoredState::none;
-  std::string state_reason;  ///< of stale and unreadable
+  std::string state_reason;  ///< why it is stale or unreadable
   std::optional<Stored> stored;
   std::optional<StoredEstimate> quick;
   std::optional<StoredEstimate> full;
@@ -49,7 +49,7 @@ struct Index {
   std::string estimated_on;       ///< the machine of the estimates: its rates, in words
   std::vector<IndexedSuite> all;  ///< by name
 
-  /// Those that follow the figure.
+  /// The suites that follow the figure.
   std::vector<const IndexedSuite*> of_figure(const std::string& name) const;
   const IndexedSuite* find(const std::string& suite) const;
 };
@@ -61,22 +61,25 @@ Index read_index(const std::filesystem::path& suites, const std::filesystem::pat
 /// The suites of the gallery that `words` select, each a paper, a figure or a suite; all for none.
 /// Throws UsageFailure for any other word, naming the nearest.
 std::vector<const IndexedSuite*> select(const Index& index, const std::vector<std::string>& words);
-/// The figures that they select.
+/// The figures that `words` select.
 std::vector<const suite::PaperFigure*> select_figures(const Index& index,
                                                       const std::vector<std::string>& words);
 
-/// "76 s, measured", "about 12 min" or "not estimated".
+/// The time of the profile `quick` in words: "76 s, measured", "about 12 min" or "not estimated".
 std::string quick_time(const IndexedSuite& suite);
-/// "about 12 min; 1.50 GiB", or "not estimated".
+/// The time and the memory of the whole suite in words: "about 12 min; 1.50 GiB", or "not
+/// estimated".
 std::string full_time(const IndexedSuite& suite);
-/// "2026-11-24, 1a2b3c4, 2 threads, load 0.10" of a current result, else its state.
+/// The stored result in words: "2026-11-24, 1a2b3c4, 2 threads, load 0.10" of a current result,
+/// else its state.
 std::string stored_words(const IndexedSuite& suite);
 
-/// As `attnbench figures --json` has it.
+/// Writes a suite as `attnbench figures --json` has it.
 void to_json(nlohmann::json& json, const IndexedSuite& suite);
 
-/// {"figures": […], "others": […], "not_kept": […], "estimated_on": …}: `not_kept` has the suites
-/// of which the gallery keeps no result, whatever was selected. docs/blocks.py reads it.
+/// The index as JSON, {"figures": […], "others": […], "not_kept": […], "estimated_on": …}:
+/// `not_kept` has the suites of which the gallery keeps no result, whatever was selected.
+/// docs/blocks.py reads it.
 nlohmann::json as_json(const Index& index, const std::vector<const suite::PaperFigure*>& figures,
                        const std::vector<const IndexedSuite*>& suites);
 

@@ -28,12 +28,12 @@ struct Stored {
   std::optional<double> load;  ///< average over a minute when it began
 };
 
-/// As `attnbench figures --json` has it; of one without a fault.
+/// Writes a stored result without a fault as `attnbench figures --json` has it.
 void to_json(nlohmann::json& json, const Stored& stored);
 
-/// Without the samples of timings, logs, commands that repeat cells, names of host and folders, and
-/// the rows for Google Benchmark's tools. `published` names the file of published numbers as seen
-/// from the stored result's folder; it stays empty where the suite has none.
+/// The result without the samples of timings, logs, commands that repeat cells, names of host and
+/// folders, and the rows for Google Benchmark's tools. `published` names the file of published
+/// numbers as seen from the stored result's folder; it stays empty where the suite has none.
 result::Result stripped(result::Result result, const std::string& published);
 
 /// Writes FOLDER/SUITE.json, stripped. `suites` is the folder with the suite's published numbers.

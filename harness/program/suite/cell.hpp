@@ -28,7 +28,7 @@ std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry
 Json identity(const Cell& cell, const TaskEntry& task, const MechanismEntry& entry,
               const std::filesystem::path& folder);
 
-/// 12 hexadecimal digits of the identity's hash.
+/// The id of a cell: 12 hexadecimal digits of the identity's hash.
 std::string cell_id(const Json& identity);
 
 /// Cells that at least one --only expression matches (where there is one) and no --skip expression.

@@ -13,7 +13,8 @@ namespace attnbench::suite {
 
 using Json = nlohmann::json;
 
-/// `parent` + "/" + `key`, a JSON pointer (RFC 6901) with "~" and "/" of the key escaped.
+/// The pointer `parent` + "/" + `key`, a JSON pointer (RFC 6901) with "~" and "/" of the key
+/// escaped.
 std::string child_pointer(const std::string& parent, const std::string& key);
 
 /// All that is wrong with a suite, so that one run of `validate` shows it.
@@ -40,7 +41,7 @@ struct Document {
   std::map<std::string, std::size_t> lines;  ///< 1-based line by JSON pointer; a key's own line
   std::string hash;                          ///< of the file's bytes
 
-  /// "suites/NAME.json:12: /set/length: ", the start of each message about `pointer`. A pointer
+  /// The start of each message about `pointer`, "suites/NAME.json:12: /set/length: ". A pointer
   /// without a line gets the line of its nearest ancestor.
   std::string place(const std::string& pointer) const;
 };

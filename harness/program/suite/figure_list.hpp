@@ -27,14 +27,14 @@ struct Picture {
   std::string caption;
 };
 
-/// In the order of the papers, and within one of figures before tables.
+/// The figures and tables in the order of the papers, and within one figures before tables.
 const std::vector<PaperFigure>& paper_figures();
-/// Null where there is none.
+/// The figure of that name; null where there is none.
 const PaperFigure* find_paper_figure(const std::string& name);
 /// Why no suite may name `name`, with the nearest name; empty where one may.
 std::string figure_complaint(const std::string& name);
 
-/// In the order of the gallery.
+/// The pictures in the order of the gallery.
 const std::vector<Picture>& gallery_pictures();
 /// The profile of the suite's stored result: that of its pictures, else "quick".
 std::string gallery_profile(const std::string& suite);

@@ -32,7 +32,8 @@ class ProfiledSuite {
   const nlohmann::ordered_json& value() const { return value_; }
   /// Adds a mechanism by its name; false where the suite has that label already.
   bool add_mechanism(const std::string& name);
-  /// As Document::place; values from the profile have their place in the profile.
+  /// The place as Document::place gives it; values from the profile have their place in the
+  /// profile.
   std::string place(const std::string& pointer) const;
 
  private:
@@ -57,7 +58,7 @@ struct Preset {
   Values set;          ///< settings by name
 };
 void from_json(const nlohmann::json& json, Preset& preset);
-/// One of preset_names().
+/// The preset with one of preset_names().
 Preset preset_named(const std::string& name);
 
 /// A parsed --set; it has at least one value.
@@ -67,12 +68,13 @@ struct SetFlag {
   std::string place;              ///< "--set length=1..4: ", the start of messages
 };
 
-/// "length=1024", "length=1024,2048", "length=256..8192" (doubling), "length=1000..5000:1000"
-/// (steps), "pattern=causal", "window={"left":3,"right":0}". Throws UsageFailure.
+/// Parses a flag such as "length=1024", "length=1024,2048", "length=256..8192" (doubling),
+/// "length=1000..5000:1000" (steps), "pattern=causal", "window={"left":3,"right":0}". Throws
+/// UsageFailure.
 SetFlag parse_set_flag(const std::string& text);
 
-/// {rounds, further_rounds, relative_interval, min_samples, max_samples, max_seconds,
-/// cell_timeout_seconds}
+/// The measure block that suites start from: {rounds, further_rounds, relative_interval,
+/// min_samples, max_samples, max_seconds, cell_timeout_seconds}
 const nlohmann::json& default_measure();
 
 /// How long and how often each cell is measured: the defaults, replaced by the suite's values and

@@ -33,9 +33,9 @@ struct Expanded {
 
   /// The suite's name; "run" where it has none.
   std::string name() const;
-  /// Of the measure block; `usual` where there is no block or no such value.
+  /// The rounds of the measure block; `usual` where there is no block or no such value.
   int rounds(int usual) const;
-  /// That a disturbed cell may get beside them.
+  /// The further rounds that a disturbed cell may get beside them.
   int further_rounds() const;
   double cell_timeout_seconds(double usual) const;
 };

@@ -49,7 +49,7 @@ void refuse_torchscript(const std::string& word);
 /// Whether a name is a mechanism's that is there in any case, or an alias of one.
 using IsBuiltin = std::function<bool(const std::string& name)>;
 
-/// For a mechanism written in Python: appends what the worker loads to `plugins`, NAME=WORD, and
+/// Appends to `plugins` what the worker loads for a mechanism written in Python, NAME=WORD, and
 /// returns NAME. Returns any other `word` as it is.
 ///   python:FILE.py:NAME            WORD has the absolute path of FILE.py, which is looked for in
 ///                                  `folder`, then in the working folder
@@ -61,8 +61,8 @@ using IsBuiltin = std::function<bool(const std::string& name)>;
 std::string resolve_script(const std::string& word, const std::filesystem::path& folder,
                            std::vector<std::string>& plugins, const IsBuiltin& is_builtin);
 
-/// The same for all mechanisms of a suite and its profiles, relative to the suite's folder, where
-/// `"as": "mine"` gives the name, too. Labels stay as they are.
+/// Resolves, as resolve_script does, all mechanisms of a suite and its profiles, relative to the
+/// suite's folder, where `"as": "mine"` gives the name, too. Labels stay as they are.
 void resolve_scripts(Document& document, std::vector<std::string>& plugins,
                      const IsBuiltin& is_builtin);
 

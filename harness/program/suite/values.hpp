@@ -17,7 +17,7 @@ constexpr std::int64_t max_repeated = std::int64_t{1} << 32;    ///< examples, s
 /// Elements of a cell's queries, or of its keys or values.
 constexpr std::int64_t max_numbers = std::int64_t{1} << 40;
 
-/// `value` in the type of `option`: 1e3 becomes an integer, an integer becomes a number where one
+/// The value in the type of `option`: 1e3 becomes an integer, an integer becomes a number where one
 /// is declared. Size expressions stay text; they are evaluated for each cell. Nothing, with the
 /// reason in `complaint`, where the value does not fit type, range or choices.
 std::optional<nlohmann::json> typed_value(const Option& option, const nlohmann::ordered_json& value,
@@ -31,7 +31,7 @@ std::string range_complaint(const Option& option, double value);
 /// on each side, the larger half on the left.
 Window window_of(std::int64_t keys, bool causal);
 
-/// "an integer from 1 to 64", "one of forward, backward", …
+/// The expected values in words: "an integer from 1 to 64", "one of forward, backward", …
 std::string expectation(const Option& declared);
 
 }  // namespace attnbench::suite

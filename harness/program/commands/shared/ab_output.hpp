@@ -12,7 +12,7 @@
 
 namespace attnbench::commands {
 
-/// Those that were asked for.
+/// The output files that were asked for.
 struct AbFiles {
   std::optional<OutputFile> markdown;
   std::optional<OutputFile> junit;

@@ -29,7 +29,8 @@ struct ExpandedSides {
   std::vector<std::string> notes;  ///< sentences for the user
 };
 
-/// Two mechanisms or implementations, labelled by their names. Throws UsageFailure.
+/// The sides that are two mechanisms or implementations, labelled by their names. Throws
+/// UsageFailure.
 ExpandedSides pair_sides(SuiteArguments& arguments);
 
 /// The suites that the command line names, one or more. Throws UsageFailure for anything else, and

@@ -24,17 +24,17 @@ class Argument {
   explicit Argument(CLI::Option* option) : option_(option) {}
 
   Argument required() const;
-  /// May be given several times, with one value each time.
+  /// Allows the argument several times, with one value each time.
   Argument repeatable() const;
-  /// A value may hold several, separated by commas.
+  /// Allows several values in one, separated by commas.
   Argument comma_separated() const;
-  /// The help shows the present value of the variable.
+  /// Makes the help show the present value of the variable.
   Argument shows_default() const;
-  // Of a number:
+  // Bounds of a number:
   Argument within(double least, double greatest) const;
   Argument positive() const;
   Argument not_negative() const;
-  /// Above 0, and no longer than any wait is: 1e9.
+  /// Requires a number above 0, and no greater than the longest wait: 1e9.
   Argument positive_seconds() const;
   Argument one_of(const std::vector<std::string>& words) const;
   Argument excludes(const Argument& other) const;
@@ -61,7 +61,7 @@ class Command {
                   std::function<void(const std::vector<std::string>&)> take,
                   const std::string& meaning);
 
-  /// Text at the end of the help, instead of the program's.
+  /// Sets the text at the end of the help, instead of the program's.
   void footer(const std::string& text);
   /// Accepts words that no argument declares; the command must declare no positionals. `lines` say
   /// how the command is called; `note` follows them in the help.
@@ -69,7 +69,7 @@ class Command {
   /// What the command does; returns the exit code.
   void runs(std::function<int()> body);
 
-  // After parsing:
+  // Known after parsing:
   bool given(const std::string& flag) const;
   std::vector<std::string> other_words() const;
 
@@ -91,7 +91,7 @@ class CommandLine {
   ~CommandLine();
 
   Command& add(const std::string& name, const std::string& meaning);
-  /// Text at the end of the program's own help.
+  /// Sets the text at the end of the program's own help.
   void footer(const std::string& text);
   /// Runs the command that the command line names and returns its exit code. Prints help and
   /// complaints about arguments. Throws UsageFailure where no command is named, and what the

@@ -20,7 +20,7 @@ struct WaitArguments {
   double seconds = 0;
   const Command* command = nullptr;
 
-  /// Nothing where neither flag was given.
+  /// The longest time to wait; nothing where neither flag was given.
   std::optional<double> max_seconds() const;
 };
 
@@ -52,7 +52,7 @@ void add_measure_arguments(Command& command, MeasureArguments& arguments);
 /// The settings of a run from these arguments; throws UsageFailure.
 run::RunSettings settings_of(const MeasureArguments& arguments);
 
-/// Without --force, throws UsageFailure where a new run in `folder` would replace files that
+/// Throws UsageFailure where, without --force, a new run in `folder` would replace files that
 /// attnbench did not write.
 void expect_free(const std::filesystem::path& folder, const MeasureArguments& arguments);
 
@@ -72,10 +72,10 @@ void print_interruption(const run::RunOutcome& outcome);
 /// The command line of this process, quoted for a shell.
 std::string typed_command();
 
-/// The same without flags that choose cells, folders or output, and without suites other than
-/// `suite`. With --only ID it repeats one cell.
+/// The command line of this process without flags that choose cells, folders or output, and without
+/// suites other than `suite`. With --only ID it repeats one cell.
 std::string reproducing_command(const std::string& suite);
-/// The same for the words of any command line.
+/// The reproducing command for the words of any command line.
 std::string reproducing_command(const std::vector<std::string>& words, const std::string& suite);
 
 /// The words of `flag` as statuses; throws UsageFailure for an unknown one.

@@ -25,14 +25,14 @@ void add_setting_arguments(Command& command, SuiteArguments& arguments, const st
 /// Adds --data: the folder of prepared data, which workers inherit.
 void add_data_argument(Command& command);
 
-/// As add_setting_arguments, with --profile --with --only --skip, for SUITE… or MECHANISM….
+/// Adds what add_setting_arguments adds, and --profile --with --only --skip, for SUITE… or
+/// MECHANISM….
 void add_suite_arguments(Command& command, SuiteArguments& arguments,
                          const std::string& usage = "SUITE…\nMECHANISM… [--SETTING VALUES]…");
 
-/// After parsing: loads the named suites, and makes a suite of the named mechanisms. Undeclared
-/// flags
-/// `--NAME VALUE` and `--NAME=VALUE` become --set ("-" in NAME becomes "_"; no VALUE means true).
-/// Throws UsageFailure.
+/// Loads the named suites, after parsing, and makes a suite of the named mechanisms. Undeclared
+/// flags `--NAME VALUE` and `--NAME=VALUE` become --set ("-" in NAME becomes "_"; no VALUE means
+/// true). Throws UsageFailure.
 std::vector<suite::Document> take_documents(SuiteArguments& arguments);
 
 /// Loads a suite file, or one that comes with the program. Its mechanisms in Python are

@@ -18,7 +18,7 @@ bool is_utf8();
 /// shows colour.
 void print_coloured(const std::string& text);
 
-/// The same for text that has escape sequences of ours already, and is printable otherwise.
+/// Prints text that has escape sequences of ours already, and is printable otherwise.
 void print_with_sequences(const std::string& text);
 
 using TableRow = std::vector<std::string>;

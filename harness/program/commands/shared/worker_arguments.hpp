@@ -11,15 +11,14 @@
 namespace attnbench::commands {
 
 /// Adds --plugin, which may be repeated. `plugins` gets those of ATTNBENCH_PLUGIN_PATH, then those
-/// of
-/// --plugin, without duplicates.
+/// of --plugin, without duplicates.
 void add_plugin_argument(Command& command, std::vector<std::string>& plugins);
 
-/// suite::resolve_script in the working folder: the mechanism's name for a word of the command
-/// line.
+/// The mechanism's name for a word of the command line, by suite::resolve_script in the working
+/// folder.
 std::string mechanism_named(const std::string& word, std::vector<std::string>& plugins);
 
-/// suite::IsBuiltin by the worker's catalogue.
+/// Whether a name is built in by the worker's catalogue; a suite::IsBuiltin.
 bool is_builtin(const std::string& name);
 
 /// The catalogue with those plugins. Reports on standard error which are left out, and why. Throws

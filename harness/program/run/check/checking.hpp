@@ -16,8 +16,8 @@ class WorkerClient;
 /// Sends a request and returns the answer.
 using Ask = std::function<Json(const Json& request)>;
 
-/// `client.request`. The worker's death or refusal is returned as {status: crashed | error, reason}
-/// instead of an exception, so that it costs one row.
+/// An Ask that calls `client.request`. The worker's death or refusal is returned as {status:
+/// crashed | error, reason} instead of an exception, so that it costs one row.
 Ask asking(WorkerClient& client);
 
 /// The user's selection; empty = all.

@@ -53,8 +53,8 @@ using Say = std::function<void(const std::string&)>;
 std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, bool has_latents,
                                         const ScalingPlan& plan, const Say& say);
 
-/// {mechanism, implementation, pattern, quantity, claimed, measured?, tolerance, verdict, reason?,
-/// points: [{size, value}], local: [{from, to, slope}]}.
+/// Writes a row as {mechanism, implementation, pattern, quantity, claimed, measured?, tolerance,
+/// verdict, reason?, points: [{size, value}], local: [{from, to, slope}]}.
 void to_json(Json& json, const ScalingRow& row);
 
 }  // namespace attnbench::run

@@ -27,26 +27,28 @@ struct WorkerOptions {
   bool keep_blas_core = false;  ///< leave OPENBLAS_CORETYPE in its environment
   std::string blas_core;        ///< OPENBLAS_CORETYPE in its place; empty = none
   Waiting waiting = Waiting::active;
-  /// From one plugin to the next, while it starts: the worker gives up on each of them itself
-  /// before that.
+  /// The time limit from one plugin to the next, while the worker starts: it gives up on each of
+  /// them itself before that.
   double step_limit_seconds = 30;
-  std::filesystem::path log;      ///< of its standard outputs; empty = a file without a name
+  std::filesystem::path
+      log;  ///< file of the worker's standard outputs; empty = a file without a name
   std::filesystem::path program;  ///< empty = attnbench-worker beside the running program
 };
 
-/// The worker ended while we waited for an answer; `what()` says how and shows the log's last line.
+/// Thrown where the worker ended while we waited for an answer; `what()` says how and shows the
+/// log's last line.
 class WorkerDied : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// No answer came in time. The worker still runs: kill or restart it.
+/// Thrown where no answer came in time. The worker still runs: kill or restart it.
 class WorkerSilent : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The worker understood the request and could not do it.
+/// Thrown where the worker understood the request and could not do it.
 class WorkerRefused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -70,7 +72,8 @@ class WorkerClient {
   Json request(const Json& message, const OnEvent& on_event = {}, double seconds = 0);
   /// Sends `message` and waits for nothing; a worker that is gone is not an error here.
   void tell(const Json& message);
-  /// Called several times a second, and after each signal, while a request waits.
+  /// Sets a function that is called several times a second, and after each signal, while a request
+  /// waits.
   void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }
 
   /// Starts it if it does not run, a second time where it was killed meanwhile. Throws
@@ -80,7 +83,7 @@ class WorkerClient {
   /// Ends it and what it started, at once.
   void kill();
   pid_t pid() const { return pid_; }
-  /// Its answer to hello: stamp, and the status of each plugin.
+  /// The worker's answer to hello: stamp, and the status of each plugin.
   const protocol::HelloAnswer& hello() const { return hello_; }
 
  private:
@@ -89,8 +92,8 @@ class WorkerClient {
   std::string bury();
   void forget();
   std::string log_tail() const;
-  /// Of a worker that starts: takes what it says before it answers hello, and throws WorkerSilent
-  /// where it says too much or nothing for too long.
+  /// Takes what a starting worker says before it answers hello; throws WorkerSilent where it says
+  /// too much or nothing for too long.
   void note_start(const std::optional<Json>& message);
   std::string while_loading() const;
 
@@ -100,7 +103,7 @@ class WorkerClient {
   pid_t pid_ = -1;
   bool greeted_ = false;  ///< it answered hello
   bool killed_ = false;   ///< the last one ended by a signal
-  std::string loading_;   ///< the plugin that it said last it was at, before its answer to hello
+  std::string loading_;   ///< the plugin that it named last, before its answer to hello
   std::size_t steps_ = 0;
   std::chrono::steady_clock::time_point step_begin_;
   protocol::HelloAnswer hello_;

@@ -24,7 +24,7 @@ struct WorkerSurroundings {
   Waiting waiting = Waiting::active;
 };
 
-/// `ours` as "NAME=value" entries; the result too.
+/// The environment of a worker started from the environment `ours`, both as "NAME=value" entries.
 /// - OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed, unless `keep_blas_core`: they can halve
 /// the
 ///   speed, and OpenBLAS reads them in a constructor, so that they cannot be undone later.
@@ -34,8 +34,8 @@ struct WorkerSurroundings {
 ///   pools that spin on the same cores made softmax forward and backward at T=512 take 36 ms
 ///   instead of 8 (2 cores). With `keep_blas_core` a BLAS in LD_LIBRARY_PATH comes first.
 /// - Where runs share cores threads wait passively: beside two busy processes a training of 1 s on
-///   two threads took 30 to 60 s otherwise, and 2 s so (2 cores). OMP_WAIT_POLICY and
-///   GOMP_SPINCOUNT of `ours` take precedence.
+///   two threads took 30 to 60 s with active and 2 s with passive waiting (2 cores).
+///   OMP_WAIT_POLICY and GOMP_SPINCOUNT of `ours` take precedence.
 /// - glibc uses huge pages, unless its tunables choose: composite forms at T=2048 were 7 to 14 %
 ///   faster (one run each, 2 cores).
 std::vector<std::string> worker_environment(const std::vector<std::string>& ours,
@@ -43,7 +43,7 @@ std::vector<std::string> worker_environment(const std::vector<std::string>& ours
 
 /// How the threads of a worker wait that is asked for `wanted` in the environment `ours`.
 Waiting waiting_of(const std::vector<std::string>& ours, Waiting wanted);
-/// The same in this program's environment.
+/// How the threads of a worker wait that is asked for `wanted` in this program's environment.
 Waiting waiting_of(Waiting wanted);
 
 /// The folder of Debian's OpenBLAS for OpenMP, or empty where it is not installed.

@@ -14,8 +14,8 @@ namespace attnbench::run {
 /// timed on the CPU. `records` by cell id; 0 where there is none.
 double usual_calibration(const std::map<std::string, std::vector<result::RoundRecord>>& records);
 
-/// By what a round's timing of one WHAT was disturbed (preempted, stolen, neighbours, crowded, slow); empty
-/// where it counts. Without `usual` (0) none is slow.
+/// What disturbed a round's timing of one WHAT (preempted, stolen, neighbours, crowded, slow);
+/// empty where it counts. Without `usual` (0) none is slow.
 std::string disturbed_by(const result::TimingRound& timing, double usual);
 
 /// Whether `counted` rounds of `all` are enough for a WHAT: half of them, and one.
@@ -25,7 +25,7 @@ bool too_wide(double low, double median, double high);
 
 /// Why a cell with this combined `timing` is disturbed, and what to do; empty where it is not.
 std::string disturbance(const std::map<std::string, result::Timing>& timing);
-/// The same of a crossover, `disturbed` of whose `all` rounds were.
+/// Why a crossover is disturbed, where `disturbed` of its `all` rounds were; empty where it is not.
 std::string search_disturbance(std::size_t disturbed, std::size_t all);
 /// Whether the CPU of a training was taken by others; its record's `measured` says so.
 bool disturbed_training(const result::Measured& measured);

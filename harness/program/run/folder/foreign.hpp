@@ -25,9 +25,9 @@
 
 namespace attnbench::run {
 
-/// `ours` with the records of `foreign` behind its cells. Throws
-/// UsageFailure naming `file`, the JSON pointer and what was expected there: a missing or unknown
-/// key, a cell that `ours` lacks, samples that are not positive numbers, a label that is taken.
+/// The result `ours` with the records of `foreign` behind its cells. Throws UsageFailure naming
+/// `file`, the JSON pointer and what was expected there: a missing or unknown key, a cell that
+/// `ours` lacks, samples that are not positive numbers, a label that is taken.
 result::Result with_foreign(result::Result ours, const Json& foreign, const std::string& file);
 
 /// The threads that the programs of a foreign file used.

@@ -46,10 +46,10 @@ struct DeviceProbe {
 };
 /// Reads a probe line of the journal, or the worker's answer; throws SchemaError.
 void from_json(const Json& json, DeviceProbe& answer);
-/// As a line of the journal.
+/// Writes it as a line of the journal.
 void to_json(Json& json, const DeviceProbe& answer);
 
-/// What a start of the run was, as far as a later one asks. What is not known is absent.
+/// The facts of a start of the run that a later start asks for. Unknown ones are absent.
 struct JournalHeader {
   std::optional<int> schema;
   Values suite;
@@ -67,15 +67,15 @@ struct JournalHeader {
 /// Throws SchemaError, also where suite, cells or measure are missing.
 void from_json(const Json& json, JournalHeader& header);
 
-/// By cell id.
+/// The records of rounds by cell id.
 using Records = std::map<std::string, std::vector<result::RoundRecord>>;
 
 /// What a journal says.
 struct JournalContents {
   Json header;                                ///< the newest
   std::map<std::string, DeviceProbe> probes;  ///< newest, by device
-  Records rounds;                             ///< that hold, in order
-  std::map<std::string, Json> identities;     ///< of the start that measured each cell
+  Records rounds;                             ///< records that hold, in order
+  std::map<std::string, Json> identities;     ///< identity of the start that measured each cell
   /// Why the records of a cell do not hold, by its id: "FILE:LINE: …" of the first malformed one.
   std::map<std::string, std::string> faults;
   /// Lines that name no cell, which nothing can be done with: "FILE:LINE: …".

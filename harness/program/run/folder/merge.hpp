@@ -18,16 +18,17 @@ struct Share {
   std::optional<JournalHeader> header;   ///< nothing where it has no journal that can be read
 };
 
-/// `path`: a run's folder or its result.json. Throws UsageFailure where it is neither.
+/// Reads a share from `path`, a run's folder or its result.json. Throws UsageFailure where it is
+/// neither.
 Share read_share(const std::filesystem::path& path);
 
 struct MergeChoices {
-  /// Merge runs of different suites, binaries, seeds or profiles; the result says so.
+  /// Whether to merge runs of different suites, binaries, seeds or profiles; the result says so.
   bool force = false;
-  /// Hosts with one CPU model, number of threads and kind of cards count as one machine.
+  /// Whether hosts with one CPU model, number of threads and kind of cards count as one machine.
   bool alike = false;
   std::string command;  ///< as typed
-  /// Where a submission says which shards there are, a single one of them can be merged, too.
+  /// Whether a single shard can be merged, too: where a submission says which shards there are.
   bool lone = false;
   Json submission;  ///< kept in the result; null where there was none
 };
@@ -39,11 +40,11 @@ struct Merged {
   std::vector<std::string> unfinished;  ///< runs without a result: how to resume each
 };
 
-/// One result of all cells, in the suite's order. A cell that several runs have counts once where
-/// its records are equal, or where all runs but one ended before it. Cells that a journal lists and
-/// no run measured are `skipped`. Machines are kept apart, see core/result/machines.hpp. Throws
-/// UsageFailure where the runs are not of one suite, binary, seed and profile (naming both values),
-/// where two runs measured one cell, and for fewer than two runs.
+/// Merges the shares into one result of all cells, in the suite's order. A cell that several runs
+/// have counts once where its records are equal, or where all runs but one ended before it. Cells
+/// that a journal lists and no run measured are `skipped`. Machines are kept apart, see
+/// core/result/machines.hpp. Throws UsageFailure where the runs are not of one suite, binary, seed
+/// and profile (naming both values), where two runs measured one cell, and for fewer than two runs.
 Merged merge(std::vector<Share> shares, const MergeChoices& choices);
 
 }  // namespace attnbench::run

@@ -18,7 +18,7 @@ class MergedMachines {
  public:
   MergedMachines(const std::vector<Share>& shares, bool alike);
 
-  /// In the order of their first runs, with names that differ.
+  /// The machines' parts in the order of their first runs, with names that differ.
   const std::vector<result::MachinePart>& parts() const { return parts_; }
   /// The machine of a run that has cells, by the run's place among the shares.
   const std::string& name_of(std::size_t share) const { return parts_[of_share_.at(share)].name; }

@@ -13,7 +13,7 @@
 
 namespace attnbench::run {
 
-/// What must be the same for a number to hold.
+/// The facts that must be the same for an earlier measurement to hold.
 struct Identity {
   std::string binary;   ///< fingerprint of the worker, its library and the plugins
   std::string machine;  ///< host and processor
@@ -27,11 +27,11 @@ struct Identity {
 };
 ATTNBENCH_JSON(Identity);
 
-/// As a journal has it; that of no start where it cannot be read.
+/// The identity as a journal has it; that of no start where it cannot be read.
 Identity identity_from(const Json& json);
 
 struct Resumed {
-  Records records;                              ///< that hold
+  Records records;                              ///< records that hold
   std::map<std::string, std::string> repeated;  ///< why a cell's records are not used
   std::vector<std::string> skipped;             ///< lines of the journal, as JournalContents
 };

@@ -32,7 +32,7 @@ struct RunFacts {
   double waited_for_quiet_seconds = 0;
 };
 
-/// `records` by cell id, `probes` by device, both as in the journal.
+/// The result of a run; `records` by cell id, `probes` by device, both as in the journal.
 result::Result run_result(const RunFacts& facts, const std::vector<Planned>& planned,
                           const Records& records, const std::map<std::string, DeviceProbe>& probes);
 

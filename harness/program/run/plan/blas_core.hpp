@@ -20,7 +20,7 @@ namespace attnbench::run {
 using Json = nlohmann::json;
 
 /// What one process found: its BLAS, and the rate of a float32 product on one thread, checked
-/// against plain loops. In CPU time, so that a busy machine decides as a quiet one.
+/// against plain loops. The rate is per CPU time, so that a busy machine decides as a quiet one.
 struct BlasTrial {
   std::string kind;       ///< openblas, mkl, reference, …; empty where it is not known
   std::string library;    ///< file
@@ -43,7 +43,7 @@ struct BlasTrials {
 struct BlasChoice {
   std::string kind;
   std::string library;
-  std::string core_type;                ///< that is used
+  std::string core_type;                ///< core type that is used
   std::string set;                      ///< OPENBLAS_CORETYPE of workers; empty = none
   std::string chosen_by = "library";    ///< library, attnbench or user
   std::map<std::string, double> tried;  ///< FLOP/s by core type
@@ -53,7 +53,7 @@ struct BlasChoice {
 ATTNBENCH_JSON(BlasChoice);
 ATTNBENCH_JSON(BlasTrial);
 ATTNBENCH_JSON(BlasTrials);
-/// What to_json made; nothing where it is something else.
+/// Reads what to_json wrote; nothing where it is something else.
 std::optional<BlasChoice> blas_choice_from(const Json& value);
 
 /// The core types that a CPU of these /proc/cpuinfo flags can run, the most promising first.
@@ -69,15 +69,17 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
                                   const std::vector<std::string>& core_types,
                                   const TryBlas& try_blas, double seconds);
 
-/// From a file that is damaged, or of a library that has changed since, nothing.
+/// The trials that a file remembers; nothing where it is damaged, or of a library that has changed
+/// since.
 std::optional<BlasTrials> remembered_trials(const std::filesystem::path& file);
 void remember_trials(const std::filesystem::path& file, BlasTrials trials);
 
 enum class BlasTrying { allowed, only_remembered };
 
-/// For the workers of this program on this machine. With `keep` an OPENBLAS_CORETYPE of the
-/// environment is what is used. Tries at a machine's first use, some seconds, if that is allowed.
-/// `say` hears before that it takes a moment, and afterwards of a choice that is not the library's.
+/// The choice for the workers of this program on this machine. With `keep` an OPENBLAS_CORETYPE of
+/// the environment is what is used. Tries at a machine's first use, some seconds, if that is
+/// allowed. `say` hears before that it takes a moment, and afterwards of a choice that is not the
+/// library's.
 BlasChoice blas_choice(bool keep, BlasTrying trying,
                        const std::function<void(const std::string& sentence)>& say = {});
 

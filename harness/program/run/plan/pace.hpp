@@ -27,7 +27,7 @@ class Pace {
  public:
   /// Takes the rates of GEMM and memory, where `ceilings` (those of the CPU) has them.
   void learn_rates(const Values& ceilings);
-  /// A cell whose `rounds` rounds took `wall_seconds` together.
+  /// Learns from a cell whose `rounds` rounds took `wall_seconds` together.
   void learn(const Cell& cell, const Forecast& forecast, const Json& measure, int rounds,
              double wall_seconds);
 
@@ -38,7 +38,7 @@ class Pace {
   bool has_own_rates() const { return own_rates_; }
   bool has_experience() const { return !spent_.empty(); }
 
-  /// Older experience counts for less beside what is learned from now on.
+  /// Gives older experience less weight beside what is learned from now on.
   void age();
 
  private:
@@ -50,12 +50,12 @@ class Pace {
   std::map<std::string, Spent> spent_;  ///< by what cells have in common
 };
 
-/// "1.50 s", "76 s", "12 min", "5.4 h", "26000 h": a time as users read it.
+/// A time as users read it: "1.50 s", "76 s", "12 min", "5.4 h", "26000 h".
 std::string human_duration(double seconds);
 
-/// Where the pace of a machine with this CPU is kept; empty where there is no cache.
+/// The file in which the pace of a machine with this CPU is kept; empty where there is no cache.
 std::filesystem::path pace_file(const std::string& cpu_model);
-/// What was learned there; a new one where nothing was, or where the file is damaged.
+/// The pace that was learned there; a new one where nothing was, or where the file is damaged.
 Pace remembered_pace(const std::filesystem::path& file);
 void remember_pace(const std::filesystem::path& file, const Pace& pace);
 

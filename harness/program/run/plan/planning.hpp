@@ -20,7 +20,8 @@ namespace attnbench::run {
 
 using Json = nlohmann::json;
 
-/// From the cache, or from a worker started for it. Throws EnvironmentFailure if there is none.
+/// Loads the catalogue from the cache, or from a worker started for it. Throws EnvironmentFailure
+/// if there is none.
 Catalogue load_catalogue(const process::Build& build);
 
 /// The worker's forecast of each cell, in order, cached like the catalogue. Throws
@@ -30,7 +31,8 @@ std::vector<Forecast> forecast(const std::vector<Cell>& cells, const process::Bu
 /// next time.
 bool is_whole(const std::vector<Forecast>& forecasts);
 
-/// Cells that make no sense. The message names them; the caller adds the suite file's name.
+/// Thrown for cells that make no sense. The message names them; the caller adds the suite file's
+/// name.
 class CellsRefused : public UsageFailure {
  public:
   using UsageFailure::UsageFailure;
@@ -45,14 +47,14 @@ struct Settled {
   std::string reason;
   std::string detail;
 };
-/// {status, reason, detail?}.
+/// Writes it as {status, reason, detail?}.
 Json to_json(const Settled& settled);
 
 /// A cell and its forecast.
 struct Planned {
   Cell cell;
   Forecast forecast;
-  /// Set where it will not run: not supported, too large, or its forecast failed.
+  /// The reason why it will not run: not supported, too large, or its forecast failed.
   std::optional<Settled> settled = {};
 
   bool runs() const { return !settled; }
@@ -63,9 +65,9 @@ struct Planned {
   bool is_timed() const { return !forecast.once; }
 };
 
-/// `forecasts` in the cells' order; `memory_limit` returns the bytes that a cell may take (0 = no
-/// limit). Throws CellsRefused where a forecast says that its cell makes no sense: then nothing
-/// runs.
+/// Plans the cells; `forecasts` are in the cells' order; `memory_limit` returns the bytes that a
+/// cell may take (0 = no limit). Throws CellsRefused where a forecast says that its cell makes no
+/// sense: then nothing runs.
 std::vector<Planned> plan_cells(const std::vector<Cell>& cells,
                                 const std::vector<Forecast>& forecasts,
                                 const std::function<std::int64_t(const Cell& cell)>& memory_limit);

@@ -10,9 +10,10 @@
 
 namespace attnbench::run {
 
-/// RunSettings::next_rounds of a suite that allows further rounds: one more at a time of the cells
-/// of which too few count, until enough do. It ends where the round before was disturbed as well,
-/// after `most` rounds, or where all of them would take more than half as long as those before did.
+/// A RunSettings::next_rounds for a suite that allows further rounds: asks for one more at a time
+/// of the cells of which too few count, until enough do. It ends where the round before was
+/// disturbed as well, after `most` rounds, or where all of them would take more than half as long
+/// as those before did.
 class Again {
  public:
   explicit Again(int most) : most_(most) {}

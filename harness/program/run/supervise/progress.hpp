@@ -15,11 +15,11 @@ using Json = nlohmann::json;
 
 enum class ProgressStyle { automatic, plain, json };
 
-/// "auto", "plain" or "json"; throws UsageFailure.
+/// The style of a word: "auto", "plain" or "json"; throws UsageFailure.
 ProgressStyle progress_style_from(const std::string& word);
 
-/// How many of a thing are done in a time, in the unit that leaves a digit before the point where
-/// one does: "2.5/s", "4.0/min", "1.2/h".
+/// The rate at which things are done, in the unit that leaves a digit before the point where one
+/// does: "2.5/s", "4.0/min", "1.2/h".
 std::string rate_text(double seconds_each);
 
 /// `text` in red where `stream` shows colour; else as it is.
@@ -36,17 +36,17 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `what` describes the cell for people. Several may be measured at once.
+  /// Begins a cell, which `what` describes for people. Several may be measured at once.
   void begin(const std::string& cell, const std::string& what, int round);
   /// A heartbeat or a progress message of the worker.
   void event(const Json& message);
   /// The round is done; `dropped` steps will not come because of it.
   void end(const result::RoundRecord& record, std::size_t dropped = 0);
-  /// Further steps come.
+  /// Adds further steps.
   void add_steps(std::size_t steps) { steps_ += steps; }
   /// A sentence between the others.
   void say(const std::string& sentence);
-  /// The same in red.
+  /// A sentence in red between the others.
   void warn(const std::string& sentence);
   /// A line that the next one replaces; where lines cannot be rewritten, it only ends a silence.
   void show(const std::string& line);

@@ -20,8 +20,8 @@ struct QuietSurroundings {
   std::function<void(const std::string& line)> show;  ///< instead of the line shown before
 };
 
-/// /proc, the steady clock and, where the program has the terminal, its keys. `stopped`, `say` and
-/// `show` are the caller's.
+/// The surroundings of this process: /proc, the steady clock and, where the program has the
+/// terminal, its keys. `stopped`, `say` and `show` are the caller's.
 QuietSurroundings real_surroundings();
 
 /// Whether standard error is a terminal.

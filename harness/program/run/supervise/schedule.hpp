@@ -34,7 +34,7 @@ struct Sharing {
 struct Further {
   std::set<std::string> cells;  ///< by id
   int begin = 0;
-  int end = 0;            ///< does not belong to it
+  int end = 0;            ///< exclusive
   bool drawn = false;     ///< the direction of each round is drawn; the workers are fresh in each
   std::string note = {};  ///< a sentence for people
 };
@@ -54,8 +54,8 @@ class Schedule {
 
   const std::vector<Planned>& planned() const { return planned_; }
 
-  /// A round that was measured, now or by an earlier start. A cell of which a round ended otherwise
-  /// than ok is done.
+  /// Notes a round that was measured, now or by an earlier start. A cell of which a round ended
+  /// otherwise than ok is done.
   void add(const std::string& cell, int round, bool ok);
   bool wanted(const Planned& planned, int round) const;
   /// Rounds still wanted of one cell, and of all.
@@ -74,7 +74,8 @@ class Schedule {
   /// Whether a cell may run beside others: a training on the CPU, whose accuracy is the same
   /// whatever runs beside it, in a run of several jobs.
   bool shares(const Planned& planned) const;
-  /// The same for every training of the run, so that one that is resumed alone keeps its bits.
+  /// The number of threads of a cell: the same for every training of the run, so that one that is
+  /// resumed alone keeps its bits.
   int threads_of(const Planned& planned) const;
   /// The trainings to run side by side: those still wanted whose memory fits their share, if there
   /// are at least two.
@@ -98,7 +99,7 @@ class Schedule {
 /// Runs pieces of work on several threads until one of them fails.
 class Lanes {
  public:
-  /// Pieces 0 to `pieces` - 1.
+  /// Shares out the pieces 0 to `pieces` - 1.
   explicit Lanes(std::size_t pieces) : pieces_(pieces) {}
 
   /// The next piece that no lane has taken; nothing where none is left or a lane has failed.

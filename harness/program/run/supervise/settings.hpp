@@ -43,14 +43,14 @@ struct RunSettings {
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<int> rounds;
   bool in_turns = false;  ///< of `attnbench ab`; see Sharing
-  /// Asked when all rounds are measured, with the result so far and the seconds that a round of
-  /// each cell takes, with its share of what is between rounds: what to measure beside. Nothing
-  /// where that is all.
+  /// A function that, when all rounds are measured, says which further rounds to measure; nothing
+  /// where that is all. It gets the result so far and the seconds that a round of each cell takes,
+  /// with its share of what is between rounds.
   std::function<std::optional<Further>(const result::Result&, const std::map<std::string, double>&)>
       next_rounds;
   bool keep_checkpoints = false;  ///< of trainings that ended well, too
   bool keep_blas_core = false;
-  std::optional<double> wait_seconds;  ///< for quiet, at most; see longest_wait
+  std::optional<double> wait_seconds;  ///< longest wait for quiet; see longest_wait
   bool ceilings = true;                ///< measure the machine's ceilings, for the roofline
   ProgressStyle progress = ProgressStyle::automatic;
 };
@@ -64,9 +64,10 @@ struct RunOutcome {
 /// Whether no cell was measured, though there are some. Never of a shard.
 bool measured_nothing(const result::Result& result);
 
-/// 130 interrupted; 1 where a cell is wrong; 5 where one crashed, ended with an error or has a
-/// status of `fail_on`; where nothing was measured 2 if all is unsupported, else 3; else 0:
-/// disturbed, out of memory, timeout, unsupported and skipped are findings beside measurements.
+/// The exit code of a run: 130 interrupted; 1 where a cell is wrong; 5 where one crashed, ended
+/// with an error or has a status of `fail_on`; where nothing was measured 2 if all is unsupported,
+/// else 3; else 0: disturbed, out of memory, timeout, unsupported and skipped are findings beside
+/// measurements.
 ExitCode verdict(const RunOutcome& outcome, const std::set<std::string>& fail_on);
 
 }  // namespace attnbench::run

@@ -48,7 +48,7 @@ class Supervisor {
   WorkerOptions worker_options(const process::Build& build) const;
   MeasurerHooks hooks(const Lanes* lanes);
   bool interrupted() const { return interrupts_->count() > 0; }
-  /// Of one round of each cell that has any, as RunSettings::next_rounds takes them.
+  /// The seconds of one round of each cell that has any, as RunSettings::next_rounds takes them.
   std::map<std::string, double> seconds_of_rounds() const;
   Json header() const;
   result::Result result(const std::string& state, const std::string& reason) const;
@@ -63,7 +63,7 @@ class Supervisor {
   std::optional<RunStore> store_;
   std::vector<process::Build> builds_;  ///< one or, of two sides, two
   std::deque<Measurer> measurers_;      ///< of the cells that run alone, for each build
-  int round_ = -1;                      ///< that is being measured
+  int round_ = -1;                      ///< round that is being measured
   std::mutex mutex_;  ///< of schedule, store and progress, where trainings run side by side
   std::unique_ptr<Progress> progress_;
   bool told_of_interrupt_ = false;
