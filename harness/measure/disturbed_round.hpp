@@ -8,10 +8,9 @@
 
 namespace attnbench::measure {
 
-/// Writes into `timing` what was beside the samples of `threads` threads, and by what they were
-/// disturbed, if they were. `shares` are of the CPUs that these ran on, `cores` of those that share
-/// a core with them. Samples that waited for threads of their own are no longer marked as
-/// preempted.
+/// Writes into `timing` the interference with the samples of `threads` threads, and what disturbed
+/// them, if anything did. `shares` are of the CPUs that these ran on, `cores` of those that share a
+/// core with them. Samples that waited for threads of their own are no longer marked as preempted.
 void judge_interference(result::TimingRound& timing, Samples& samples, int threads,
                         const CpuShares& shares, const CpuShares& cores);
 

@@ -24,11 +24,12 @@ void require_roles(const Mechanism& mechanism, const arrays::InputArrays& arrays
 /// together.
 Problem problem_of(const Mechanism& mechanism, const arrays::InputArrays& arrays);
 
-/// head_dim and value_dim, as far as no role is named query, key or value, which decides them.
+/// The widths head_dim and value_dim, as far as no role is named query, key or value, which decides
+/// them.
 std::vector<std::int64_t Problem::*> open_widths(const arrays::InputArrays& arrays);
 
-/// [B, heads, tokens, width] as the mechanism wants the role. Tokens of a latent stream are as many
-/// as latents_per_head, or as `array` has where there is no such option.
+/// The shape [B, heads, tokens, width] that the mechanism wants of the role. Tokens of a latent
+/// stream are as many as latents_per_head, or as `array` has where there is no such option.
 arrays::Shape shape_of_role(const Role& role, const Mechanism& mechanism,
                             const arrays::ArrayFile& array);
 

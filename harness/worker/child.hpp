@@ -24,13 +24,13 @@ namespace attnbench::worker {
 using Json = nlohmann::json;
 
 struct ChildSetup {
-  std::filesystem::path log;  ///< of its standard outputs; empty = the worker's
+  std::filesystem::path log;  ///< file of the child's standard outputs; empty = the worker's
   int threads = 1;            ///< of LibTorch
   double limit_seconds = 0;   ///< 0 = none; enforced by the waiting worker
-  /// Of its tensors; see memory_beside_tensors for what is allowed on top. 0 = the memory available
-  /// now, for both.
+  /// The memory limit of its tensors; see memory_beside_tensors for what is allowed on top. 0 = the
+  /// memory available now, for both.
   std::int64_t memory_bytes = 0;
-  /// False where a driver maps a device's memory into the process.
+  /// Whether memory is limited: false where a driver maps a device's memory into the process.
   bool limits_memory = true;
 };
 
@@ -53,8 +53,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Its next message, waiting up to `seconds` for it; nothing where none came, or where it ended.
-  /// Throws ChannelError for a message without the seal.
+  /// The child's next message, waiting up to `seconds` for it; nothing where none came, or where it
+  /// ended. Throws ChannelError for a message without the seal.
   std::optional<Json> receive(double seconds);
   /// Whether it has ended and `receive` has nothing more: `outcome` says how.
   bool ended() const { return ended_; }
@@ -66,7 +66,7 @@ class Child {
 
   /// Kills it and all that it started, at once.
   void end();
-  /// After it ended: how.
+  /// How the child ended; call it after that.
   Outcome outcome();
 
  private:
@@ -90,7 +90,7 @@ class Child {
 Outcome run_child(const ChildSetup& setup, const Child::Body& body,
                   const std::function<void(const Json&)>& on_message);
 
-/// {type: failed, status, reason, detail} and back.
+/// Writes an outcome as {type: failed, status, reason, detail}, and reads it back.
 Json to_json(const Outcome& outcome);
 Outcome outcome_from(const Json& message);
 

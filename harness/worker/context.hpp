@@ -24,8 +24,9 @@ struct WorkSettings {
   std::string device = "cpu";
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
-  std::string binary;             ///< fingerprint of worker, library and plugins
-  std::int64_t device_bytes = 0;  ///< that tensors may take on a device with memory of its own
+  std::string binary;  ///< fingerprint of worker, library and plugins
+  std::int64_t device_bytes =
+      0;  ///< bytes that tensors may take on a device with memory of its own
   ProcessRank process_rank;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
@@ -60,7 +61,7 @@ class ChildContext final : public tasks::Context {
   result::Measured measured();
 
  private:
-  /// Those samples that count; `timing` gets all, and what was beside them.
+  /// The samples that count; `timing` gets all of them, and the interference with each.
   std::vector<double> counted_samples(const tasks::Body& body, result::TimingRound& timing);
   /// The samples, on a CUDA device of a recorded graph where the body is short and can be recorded
   /// (see measure/pairs.hpp); `timing` says so.

@@ -26,8 +26,9 @@ class DeviceMeter final : public tasks::MemoryMeter {
   void reset_peak() override;
   std::int64_t limit_bytes() const override { return limit_bytes_; }
 
-  /// {tensor_peak_bytes, reserved_peak_bytes, used_bytes}: tensors since the last reset, the same
-  /// with what the allocator keeps for later, and what the device says is in use by all processes.
+  /// The record's numbers {tensor_peak_bytes, reserved_peak_bytes, used_bytes}: tensors since the
+  /// last reset, the same with what the allocator keeps for later, and what the device says is in
+  /// use by all processes.
   tasks::Json to_json() const;
 
  private:

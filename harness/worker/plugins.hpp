@@ -24,7 +24,8 @@ struct Loaded {
   /// is absent.
   std::map<std::string, std::string> origins;
   std::vector<PluginSpec> plugins;
-  /// By mechanism. One that cannot be used is registered, too, and makes nothing.
+  /// The mechanisms in Python by name. One that cannot be used is registered, too, and makes
+  /// nothing.
   std::map<std::string, PythonPlugin> python;
 
   /// What Python loads for a mechanism; empty for one that is not in Python. No process has two of

@@ -15,8 +15,8 @@ using tasks::Json;
 /// operations, and a process that ran one cannot fork children any more.
 protocol::ProbeAnswer probe(const protocol::Probe& request);
 
-/// {version, build, threads, blas: {kind, library, core_type?, config?}, onednn, onednn_version,
-/// …}: the torch part of the machine card; runs nothing.
+/// The torch part of the machine card, {version, build, threads, blas: {kind, library, core_type?,
+/// config?}, onednn, onednn_version, …}; runs nothing.
 Json torch_card();
 
 }  // namespace attnbench::worker

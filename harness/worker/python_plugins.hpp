@@ -23,16 +23,16 @@ struct PythonPlugin {
   Outcome outcome;  ///< ok, or why it cannot be used
 };
 
-/// Those of `words` that are in Python, in order. Words whose declarations are not remembered, or
-/// whose files have changed, are asked in a child for each file; where that one crashes, or does
-/// not come back within `limit_seconds`, the word that it was at is to blame, and another child
-/// asks for the rest. `on_step` is told the word that each child begins with.
+/// The plugins among `words` that are in Python, in order. Words whose declarations are not
+/// remembered, or whose files have changed, are asked in a child for each file; where that one
+/// crashes, or does not come back within `limit_seconds`, the word that it was at is to blame, and
+/// another child asks for the rest. `on_step` is told the word that each child begins with.
 std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
                                          double limit_seconds,
                                          const std::function<void(const std::string&)>& on_step);
 
-/// Of a cell in this process: versions, the hash of its file, what a call costs beside it, and
-/// notes (docs/python.md). Null where Python was not started.
+/// The record's section on Python for a cell in this process: versions, the hash of its file, what
+/// a call costs beside it, and notes (docs/python.md). Null where Python was not started.
 nlohmann::json python_section(const PythonPlugin& plugin,
                               const std::map<std::string, result::TimingRound>& timing);
 

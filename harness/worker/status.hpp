@@ -15,8 +15,8 @@ struct Outcome {
   bool refused = false;  ///< the request made no sense (UsageError)
 };
 
-/// UnsupportedError → unsupported; MissingData → skipped; a refused allocation → out_of_memory;
-/// anything else → error.
+/// The outcome of an exception: UnsupportedError → unsupported; MissingData → skipped; a refused
+/// allocation → out_of_memory; anything else → error.
 Outcome outcome_of(std::exception_ptr thrown);
 
 /// The outcome of a child that ended without a message. `out_of_memory`: the kernel's OOM killer

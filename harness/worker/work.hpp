@@ -41,8 +41,9 @@ struct ChildTask {
   std::function<Json(process::Channel& channel)> work;
 };
 
-/// Nothing where no child does such a request. Throws UsageError, naming the place, for a message
-/// that is not of its form. `loaded` must outlive the task.
+/// The task of a child that does the request; nothing where no child does such a request. Throws
+/// UsageError, naming the place, for a message that is not of its form. `loaded` must outlive the
+/// task.
 std::optional<ChildTask> child_task(const Json& message, const Loaded& loaded);
 
 }  // namespace attnbench::worker
