@@ -39,8 +39,8 @@ class Device {
 /// All kinds of device that this program was built with, usable or not.
 const std::vector<std::unique_ptr<Device>>& all_devices();
 
-/// `word` is a kind, or kind:index such as cuda:1. Throws EnvironmentFailure, with the reason,
-/// where it is unknown or cannot be used.
+/// The device that `word` names, a kind, or kind:index such as cuda:1. Throws EnvironmentFailure,
+/// with the reason, where it is unknown or cannot be used.
 const Device& usable_device(const std::string& word);
 /// The device's card; null where it is unknown or cannot be used.
 nlohmann::json card_if_usable(const std::string& word);

@@ -40,7 +40,7 @@ class ThreadWatch {
   ThreadWatch& operator=(const ThreadWatch&) = delete;
 
   void begin();
-  /// Since the last `begin`.
+  /// The interference since the last `begin`.
   Interference end();
   /// Page faults of this process during the last watch.
   long page_faults() const { return page_faults_; }

@@ -13,7 +13,7 @@ struct Neighbours;
 /// harness/program/run/plan/blas_core.hpp) is the worker's.
 result::MachineCard machine_card();
 
-/// As the kernel names it; empty where it does not.
+/// The CPU's model as the kernel names it; empty where it does not.
 std::string cpu_model();
 
 /// Replaces the busy processes in the card's `load` and its sources of noise. Other sources stay.

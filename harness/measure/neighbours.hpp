@@ -47,11 +47,12 @@ Neighbours neighbours(double seconds);
 /// Whether fewer CPUs are free than `threads`, so that our threads wait for others and each other.
 bool crowded(const Neighbours& neighbours, double threads, int cpus);
 
-/// "Other processes keep 1.9 of 2 CPUs busy: cc1plus (4711) 98 %, ninja (812) 3 %." Empty where
-/// others are nearly idle.
+/// The neighbours in a sentence: "Other processes keep 1.9 of 2 CPUs busy: cc1plus (4711) 98 %,
+/// ninja (812) 3 %." Empty where others are nearly idle.
 std::string to_text(const Neighbours& neighbours, int cpus);
 
-/// {busy_cpus_beside_us, processes: [{pid, name, cpus}]}, of the machine card's `load`.
+/// Writes the neighbours as {busy_cpus_beside_us, processes: [{pid, name, cpus}]}, of the machine
+/// card's `load`.
 nlohmann::json to_json(const Neighbours& neighbours);
 void from_json(const nlohmann::json& json, Neighbour& neighbour);
 void from_json(const nlohmann::json& json, Neighbours& neighbours);

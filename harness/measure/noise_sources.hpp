@@ -8,12 +8,12 @@
 
 namespace attnbench::measure {
 
-/// What of a machine card disturbs measurements: other processes, OPENBLAS_CORETYPE, a governor
-/// that saves power, …; a sentence each, with what to do.
+/// The facts of a machine card that disturb measurements: other processes, OPENBLAS_CORETYPE, a
+/// governor that saves power, …; a sentence each, with what to do.
 std::vector<std::string> noise_sources(const result::MachineCard& card);
 
-/// The same for the device `word`, such as cuda:1, from Device::condition. Unknown properties are
-/// left out.
+/// The facts of the device `word`, such as cuda:1, that disturb measurements, from
+/// Device::condition. Unknown properties are left out.
 std::vector<std::string> card_noise_sources(const std::string& word,
                                             const nlohmann::json& condition);
 

@@ -40,9 +40,10 @@ constexpr std::size_t least_pairs = 8;
 Pairs sample_pairs(Stopwatch& stopwatch, const SamplingRule& rule, const PairedBody& first,
                    const PairedBody& second);
 
-/// Second over first, the median over clean pairs; over all where none is clean.
+/// The ratio of second over first, the median over clean pairs; over all where none is clean.
 double ratio_median(const Pairs& pairs);
-/// Its order-statistic interval over clean pairs; nothing where they are too few, or disturbed.
+/// The ratio's order-statistic interval over clean pairs; nothing where they are too few, or
+/// disturbed.
 std::optional<Interval> ratio_interval(const Pairs& pairs);
 
 /// Bodies up to this long are recorded, if nothing has to run before each call.

@@ -25,11 +25,11 @@ struct FloorTerms {
   double exponential_seconds = 0;
 };
 
-/// `ceilings` are those of one device in result.json. On a CPU exponentials and FMAs share ports,
-/// so their times add: floor = max(compute + exponentials, memory). Where `exponential_units` is
-/// "own", as on a GPU, they overlap: floor = max(compute, exponentials, memory). Traffic is
-/// compared with the fastest level of memory that holds all of it: a repeated body finds its data
-/// there. Nothing where a needed ceiling is unknown.
+/// The floor of a piece of work under `ceilings`, those of one device in result.json. On a CPU
+/// exponentials and FMAs share ports, so their times add: floor = max(compute + exponentials,
+/// memory). Where `exponential_units` is "own", as on a GPU, they overlap: floor = max(compute,
+/// exponentials, memory). Traffic is compared with the fastest level of memory that holds all of
+/// it: a repeated body finds its data there. Nothing where a needed ceiling is unknown.
 std::optional<FloorTerms> roofline(const BodyWork& work, const Values& ceilings);
 
 /// A time whose floor is more than this share of it is impossible.
