@@ -31,10 +31,10 @@ struct LineRequest {
   Quantity disturbed;  ///< of cells that were disturbed; may be empty
 };
 
-/// Median and interval as points, lines, bars and bands; published numbers hollow and dashed.
-/// Values of 0, which a logarithmic axis does not have, are hollow triangles at its foot. What was
-/// disturbed is a crossed ring by itself, which no line joins, with an entry in the legend and the
-/// reason in its tooltip. Nothing without values.
+/// A figure of median and interval as points, lines, bars and bands; published numbers hollow and
+/// dashed. Values of 0, which a logarithmic axis does not have, are hollow triangles at its foot.
+/// What was disturbed is a crossed ring by itself, which no line joins, with an entry in the legend
+/// and the reason in its tooltip. Nothing without values.
 std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::string>& order,
                                   const LineRequest& request);
 
@@ -48,8 +48,8 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
                                      const std::vector<PublishedRow>& published,
                                      const std::string& timing);
 
-/// floor / time of each cell against the axis, coloured by the term that binds. Nothing where no
-/// cell has a roofline.
+/// The share floor / time of each cell against the axis, coloured by the term that binds. Nothing
+/// where no cell has a roofline.
 std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std::string>& order);
 
 // ---- Local growth: by which power time or workspace grows between neighbours on the axis.

@@ -7,7 +7,7 @@
 
 namespace attnbench::reports {
 
-/// In pixels, y downwards.
+/// A point in pixels, y downwards.
 struct Spot {
   double x = 0;
   double y = 0;

@@ -24,11 +24,13 @@ struct PlottedValue {
 /// What a figure takes from a cell; nothing where the cell does not have it.
 using Quantity = std::function<std::optional<PlottedValue>(const CellRecord& cell)>;
 
-/// Of a WHAT of timing; the cell's primary where `what` is empty. Cells that are not ok have none.
+/// The time of a WHAT of the timing; the cell's primary where `what` is empty. Cells that are not
+/// ok have none.
 Quantity time_quantity(const std::string& what);
-/// The same of cells that were disturbed alone, which figures mark and nothing is derived from.
+/// The time of disturbed cells alone, which figures mark and nothing is derived from.
 Quantity disturbed_time_quantity(const std::string& what);
-/// Of bytes such as workspace_bytes of memory, of cells that are ok or whose time was disturbed.
+/// A number of bytes, such as workspace_bytes of memory, of cells that are ok or whose time was
+/// disturbed.
 Quantity number_quantity(Values CellRecord::*part, const std::string& key);
 
 /// A factor and the unit it gives: bytes into MiB, seconds into ms.

@@ -14,7 +14,7 @@ namespace attnbench::reports {
 /// be told from its title alone. Before add_provenance.
 void tell_titles_apart(std::vector<Figure>& figures);
 
-/// "NVIDIA H100, Intel Xeon, 2 threads"; empty where it names nothing.
+/// The machine in words: "NVIDIA H100, Intel Xeon, 2 threads"; empty where it names nothing.
 std::string machine_text(const result::Result& result);
 
 /// Adds the suite's title above the picture's own, a line to its subtitle with machine, threads and
@@ -22,7 +22,7 @@ std::string machine_text(const result::Result& result);
 /// `description`, which readers of SVG and page hear: title, conditions, machine and caption.
 void add_provenance(Figure& figure, const result::Result& result);
 
-/// That description.
+/// The description that add_provenance adds.
 std::string alternative_text(const Figure& figure, const result::Result& result);
 
 }  // namespace attnbench::reports

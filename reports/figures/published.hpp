@@ -47,10 +47,10 @@ std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
                                           const Panel& panel);
 std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows, const Panel& panel);
 
-/// Likewise, accuracies or, where the panel's trainings are language models, bits per byte; over
-/// `axis`, which need not be the panel's; empty: those that agree in all they say, without a place.
-/// Models that the panel does not have are among them, where any of its cells agrees with what the
-/// row says.
+/// The accuracies of such rows or, where the panel's trainings are language models, bits per byte;
+/// over `axis`, which need not be the panel's; empty: those that agree in all they say, without a
+/// place. Models that the panel does not have are among them, where any of its cells agrees with
+/// what the row says.
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
                                             const Panel& panel, const std::string& axis);
 

@@ -15,7 +15,8 @@ constexpr double faded = 0.07;
 
 /// The selection that the legend makes; belongs into one layer, the one with the points.
 Json legend_selection();
-/// `shown` where the legend chose the series (or chose nothing), else faded.
+/// The opacity by the legend's selection: `shown` where the legend chose the series (or chose
+/// nothing), else faded.
 Json legend_opacity(double shown);
 
 /// Encoding of colour by series, and of shape beside it so that print and colour-blind readers can
@@ -41,7 +42,8 @@ std::vector<double> numeric_axis(const Panel& panel);
 /// option.
 std::vector<Json> places(const Panel& panel, const Placed& placed);
 
-/// "kernel_time_forward" from a panel and what is drawn of it; letters, digits and "_" only.
+/// The file's name, "kernel_time_forward", from a panel and what is drawn of it; letters, digits
+/// and "_" only.
 std::string file_name(const Panel& panel, const std::string& what);
 
 /// `encoding` of another field.

@@ -21,7 +21,7 @@ struct SelfRatio {
   double ratio_high = 0;
 };
 
-/// The same of the pair.
+/// The verdict on one pair.
 struct PairVerdict {
   std::string name;
   std::string timing;
@@ -55,11 +55,11 @@ struct Verdicts {
 std::optional<Verdicts> verdicts_beside(const std::filesystem::path& result,
                                         std::vector<std::string>& messages);
 
-/// "kernel length=256 forward".
+/// The pair's name: "kernel length=256 forward".
 std::string pair_name(const PairVerdict& pair);
-/// "0.500 [0.490, 0.510]"; empty without a ratio.
+/// The ratio with its interval: "0.500 [0.490, 0.510]"; empty without a ratio.
 std::string ratio_words(const PairVerdict& pair);
-/// "12", "4, and 6 disturbed"; empty where they are not known.
+/// The numbers of rounds: "12", "4, and 6 disturbed"; empty where they are not known.
 std::string rounds_words(const PairVerdict& pair);
 
 /// A line for each pair: verdict, ratio with its interval, both medians, rounds that count and that

@@ -7,11 +7,11 @@
 
 namespace attnbench::reports {
 
-/// "<name attributes>text</name>", with `text` escaped.
+/// The element "<name attributes>text</name>", with `text` escaped.
 std::string element(const std::string& name, const std::string& text,
                     const std::string& attributes = "");
 
-/// "a CPU, 2 threads, host, 2026-…": what the run was on, and when.
+/// The machine and the time of a run: "a CPU, 2 threads, host, 2026-…".
 std::string machine_line(const result::Result& result);
 
 /// The command, the ceilings, the machine card and the provenance.

@@ -12,8 +12,8 @@
 
 namespace attnbench::reports {
 
-/// Title, source, machine, when, how many cells of which status; notes where the run did not end
-/// well or the machine was known to spoil measurements.
+/// The head of a page: title, source, machine, when, how many cells of which status; notes where
+/// the run did not end well or the machine was known to spoil measurements.
 std::string header_html(const result::Result& result);
 
 /// One result on the page.
@@ -29,8 +29,8 @@ struct Section {
   std::vector<std::pair<std::string, std::string>> links;  ///< words, path beside the page
 };
 
-/// `bundle` is the JavaScript that draws the figures; without it the pictures stand alone, and
-/// without those the page says in `message` how to get them.
+/// The page of some results. `bundle` is the JavaScript that draws the figures; without it the
+/// pictures stand alone, and without those the page says in `message` how to get them.
 std::string page(const std::vector<Section>& sections, const std::string& bundle,
                  const std::string& message);
 

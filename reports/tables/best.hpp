@@ -12,7 +12,7 @@ namespace attnbench::reports {
 /// A number of a cell that may be ranked; nothing of a cell that has none, or may not be.
 using Ranked = std::function<std::optional<Estimate>(const result::CellRecord& cell)>;
 
-/// Primary times of the panel's cells that are ok and were timed in several processes, with the
+/// The primary times of the panel's cells that are ok and were timed in several processes, with the
 /// interval that a statement about them needs.
 ///
 /// Of six rounds and more that is the stored one. Fewer have the range of their rounds, which is

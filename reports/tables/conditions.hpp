@@ -15,11 +15,11 @@ const std::vector<std::pair<std::string, std::string>>& provenance_columns();
 /// The implementation that ran, with what was asked for where that was not a name.
 std::string implementation_of(const result::CellRecord& cell);
 
-/// Those columns of one cell, as text; "–" for what it does not have.
+/// The provenance columns of one cell, as text; "–" for what it does not have.
 Json provenance_row(const result::CellRecord& cell);
 
-/// "B=1, H=4, D=32, causal, mix, float32, cpu": what all cells of the panel share, be it the number
-/// of tokens in a call.
+/// The settings that all cells of the panel share, be it the number of tokens in a call: "B=1, H=4,
+/// D=32, causal, mix, float32, cpu".
 std::string shared_settings(const Panel& panel);
 
 /// "95 % over 5 rounds", "range of 3 rounds", "range of 3 rounds, 2 disturbed left out": what

@@ -19,7 +19,8 @@ struct Grid {
   std::string note;   ///< what holds for all of it, of any length; mostly empty
   std::vector<std::string> columns;
   std::vector<std::pair<std::string, std::vector<std::string>>> rows;
-  /// (row, column) of what is least in its column, or cannot be told from the least.
+  /// The cells, as (row, column), that are least in their column or cannot be distinguished from
+  /// the least.
   std::set<std::pair<std::size_t, std::size_t>> best;
 };
 
@@ -33,9 +34,9 @@ struct GridEntry {
 /// Along the bytes of states, which hardly any two mechanisms share, a row for each size instead.
 Grid laid_out(const Panel& panel, const std::string& title, const std::vector<GridEntry>& entries);
 
-/// For trainings: see selection.hpp. For crossovers: length and interval, both
-/// implementations, efficiency length. Otherwise: median time and interval (or the status of a cell
-/// that is not ok; of one that was disturbed the time, marked as such, and a note), workspace,
+/// The grids of a panel. For trainings: see selection.hpp. For crossovers: length and interval,
+/// both implementations, efficiency length. Otherwise: median time and interval (or the status of a
+/// cell that is not ok; of one that was disturbed the time, marked as such, and a note), workspace,
 /// state: those that any cell of the panel has. Then growth exponents along the axis, where enough
 /// sizes were measured to fit one.
 std::vector<Grid> grids_of(const Panel& panel, text::Letters letters);
@@ -48,7 +49,7 @@ struct SeriesFailure {
   std::string places;  ///< "length 4096, 8192"; empty without an axis
 };
 
-/// One per series, status and reason.
+/// The failures of a panel, one per series, status and reason.
 std::vector<SeriesFailure> findings_of(const Panel& panel);
 
 }  // namespace attnbench::reports

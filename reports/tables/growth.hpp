@@ -47,12 +47,12 @@ struct GrowthFit {
   std::vector<LocalSlope> local;
 };
 
-/// Least squares of ln value over ln size, without a claim: undecided, with a reason where there is
-/// no exponent. Zero throughout is the exponent 0. There is none with fewer than three sizes, with
-/// sizes that span less than a factor of 4, or with some zeros.
+/// The fit by least squares of ln value over ln size, without a claim: undecided, with a reason
+/// where there is no exponent. Zero throughout is the exponent 0. There is none with fewer than
+/// three sizes, with sizes that span less than a factor of 4, or with some zeros.
 GrowthFit fit_growth(const std::vector<GrowthPoint>& points);
 
-/// The same compared with a claim. It agrees where all of the exponent's interval is within the
+/// The fit compared with a claim. It agrees where all of the exponent's interval is within the
 /// tolerance and differs where all is outside (`below` for a bound that it stays under); across its
 /// edge it is undecided.
 GrowthFit fit_growth(const std::vector<GrowthPoint>& points, double claimed,
@@ -75,13 +75,13 @@ enum class Reach { all, chosen };
 /// undecided.
 void excuse_lower_orders(GrowthFit& fit, Reach reach);
 
-/// "held", "missed" or "cannot tell", for people. A bound that is not reached is held.
+/// The word for a claim: "held", "missed" or "cannot tell". A bound that is not reached is held.
 const char* claim_word(const GrowthFit& fit, GrowthClaim meant);
 
-/// "the exponent is 1.02 (0.98 to 1.07)", of one that was measured.
+/// The words for what was found: "the exponent is 1.02 (0.98 to 1.07)", of one that was measured.
 std::string found_words(const GrowthFit& fit);
 
-/// "1.02", with a sign only below zero.
+/// The exponent as text: "1.02", with a sign only below zero.
 std::string exponent_text(double exponent);
 
 }  // namespace attnbench::reports

@@ -30,7 +30,7 @@ struct Panel {
   std::vector<Placed> cells;         ///< in the plan's order
   const Values* ceilings = nullptr;  ///< of the device of the first cell
 
-  /// "pass=forward, scope=mix"; empty without facets.
+  /// The facet in words: "pass=forward, scope=mix"; empty without facets.
   std::string facet_text() const;
 };
 
@@ -55,7 +55,8 @@ inline constexpr const char* state_bytes = "state_bytes";
 /// where it has none.
 std::optional<Json> value_of(const result::CellRecord& cell, const std::string& key);
 
-/// The same, but as the problem has it where it does, since a setting of 0 may have been derived.
+/// The value by name, but as the problem has it where it does, since a setting of 0 may have been
+/// derived.
 std::optional<Json> size_of(const result::CellRecord& cell, const std::string& key);
 
 /// The distinct axis values of a panel, ascending (numbers first, then words in the plan's order).

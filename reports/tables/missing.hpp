@@ -34,7 +34,7 @@ struct MissingAt {
   std::vector<Missing> above;  ///< which are not: at a smaller size they are above it already
 };
 
-/// Of all entrants, those at `x` that are missing, by whether they may be below `bound`. What is
+/// The entrants among `all` that are missing at `x`, by whether they may be below `bound`. What is
 /// unsupported enters no ranking, and what ran out of memory is above everything. With `rises` a
 /// value grows with the place, so that it is at least the series' own at any smaller one.
 MissingAt missing_at(const std::vector<Entrant>& all, const std::optional<double>& x, double bound,

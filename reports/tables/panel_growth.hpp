@@ -13,7 +13,7 @@ namespace attnbench::reports {
 
 enum class GrownQuantity { time, workspace };
 
-/// From here on the asymptotic part of a cell's time is taken to be what grows.
+/// The time from which on the asymptotic part of a cell's time is taken to be what grows.
 constexpr double enough_seconds = 5e-3;
 
 /// The exponent that a cell's implementation claims along `axis`: length, latents (of any name) or
@@ -37,10 +37,10 @@ struct PanelGrowth {
   std::string word;  ///< held, missed or cannot tell; empty without a claim
 };
 
-/// Of every series with a numeric place on an axis of which growth is claimed, in the panel's
-/// order. Times from `enough_seconds` on and, in length, sizes from where the claim begins. The
-/// verdict is by growth.hpp's rule; a machine whose caches are not known excuses any faster growth
-/// of time where what is touched grows, too.
+/// The growth of every series with a numeric place on an axis of which growth is claimed, in the
+/// panel's order. Times from `enough_seconds` on and, in length, sizes from where the claim begins.
+/// The verdict is by growth.hpp's rule; a machine whose caches are not known excuses any faster
+/// growth of time where what is touched grows, too.
 std::vector<PanelGrowth> panel_growth(const Panel& panel, GrownQuantity what);
 
 /// Fitted exponents of time and workspace, and beside them what is claimed, where the cells are of

@@ -25,15 +25,15 @@ struct Quality {
   bool better(double a, double b) const { return less_is_better ? a < b : a > b; }
 };
 
-/// That of a training; accuracy unless its record says that the loss decides.
+/// The quality of a training; accuracy unless its record says that the loss decides.
 const Quality& quality_of(const result::Training& training);
-/// That of a panel's trainings, which are of one task; accuracy without any.
+/// The quality of a panel's trainings, which are of one task; accuracy without any.
 const Quality& quality_of(const Panel& panel);
 
 /// The levels that language models of the panel are compared with, where all share them; else
 /// empty.
 std::vector<result::CountedLevel> counted_levels(const Panel& panel);
-/// "counts after two bytes".
+/// The level in words: "counts after two bytes".
 std::string level_words(const result::CountedLevel& level);
 
 /// Bits of a byte from the cross-entropy in nats.

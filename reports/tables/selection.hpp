@@ -29,18 +29,18 @@ struct Selection {
   std::vector<Rate> rates;    ///< ascending
   std::size_t chosen = 0;     ///< index into `rates`
   bool at_edge = false;       ///< a rate beyond those that were tried might be better still
-  bool converged = false;     ///< every seed of the chosen rate had
+  bool converged = false;     ///< every seed of the chosen rate converged
   std::size_t best_test = 0;  ///< the rate whose mean test is best: for comparisons with papers
   const Quality* quality = nullptr;  ///< what the rates are judged by; never null
 
   const Rate& choice() const { return rates[chosen]; }
 };
 
-/// Of a panel's trainings, in the panel's order; without the places at which none ended well. The
-/// rate is chosen by the best mean validation over seeds (the greatest accuracy, or the least
-/// loss), among those at which no seed failed if there are any; of equals the least. It is at the
-/// edge where it is the least or the greatest that was tried, unless it cannot be bettered
-/// (validation accuracy 1).
+/// The selections of a panel's trainings, in the panel's order; without the places at which none
+/// ended well. The rate is chosen by the best mean validation over seeds (the greatest accuracy, or
+/// the least loss), among those at which no seed failed if there are any; of equals the least. It
+/// is at the edge where it is the least or the greatest that was tried, unless it cannot be
+/// bettered (validation accuracy 1).
 std::vector<Selection> selections(const Panel& panel);
 
 /// The panel's series of which no training ended well at some place; without those that are

@@ -16,11 +16,11 @@ struct TableStyle {
   bool colour = false;  ///< escape sequences for what is best; all else is printable then
 };
 
-/// Per panel: median time and interval, workspace, state; then every cell that is not ok with its
-/// reason. Ends with a newline; empty without cells.
+/// The tables of a result, per panel: median time and interval, workspace, state; then every cell
+/// that is not ok with its reason. Ends with a newline; empty without cells.
 std::string table(const result::Result& result, const TableStyle& style);
 
-/// "24 cells: 20 ok, 2 unsupported, 2 out_of_memory".
+/// The numbers of cells by status: "24 cells: 20 ok, 2 unsupported, 2 out_of_memory".
 std::string status_line(const result::Result& result);
 
 /// What to do about disturbed cells of the run in `folder`; empty where there are none.
@@ -32,7 +32,7 @@ namespace attnbench::reports {
 
 /// Labels down, axis across, one table per panel and quantity; then what is not ok.
 std::string markdown_tables(const result::Result& result);
-/// The same as LaTeX tables for the booktabs package, to be \input.
+/// The tables in LaTeX, for the booktabs package, to be \input.
 std::string latex_tables(const result::Result& result);
 
 }  // namespace attnbench::reports

@@ -31,7 +31,7 @@ std::optional<Figure> learning_curves_figure(const Panel& panel,
 /// Loss over steps, logarithmic.
 std::optional<Figure> loss_curves_figure(const Panel& panel, const std::vector<std::string>& order);
 
-/// Of language models, else none: bits per byte of the validation over steps, and those of the test
+/// Bits per byte of language models, none of others: of the validation over steps, and of the test
 /// over the length of the sequences that it is cut into.
 std::optional<Figure> bits_over_steps_figure(const Panel& panel,
                                              const std::vector<std::string>& order);

@@ -7,9 +7,9 @@
 
 namespace attnbench::reports {
 
-/// p(l | t) of the tokens of a text, as squares of token and state, for each mechanism that records
-/// it; of the first seed at the chosen learning rate. Its heading has the share of states in use.
-/// Nothing where no record holds them.
+/// The probabilities p(l | t) of the tokens of a text, as squares of token and state, for each
+/// mechanism that records it; of the first seed at the chosen learning rate. Its heading has the
+/// share of states in use. Nothing where no record holds them.
 std::optional<Figure> latent_probabilities_figure(const Panel& panel,
                                                   const std::vector<std::string>& order);
 

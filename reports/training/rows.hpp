@@ -32,7 +32,7 @@ std::vector<std::pair<std::string, std::string>> tooltip_columns(const char* wha
 /// Whether one of the rows is of that kind.
 bool any_of_kind(const TrainingRows& rows, const std::string& kind);
 
-/// "0.987".
+/// The share as text: "0.987".
 std::string share_words(double share);
 
 /// A row of one training: its provenance, series, seed and learning rate.
@@ -59,8 +59,8 @@ void add_chances(TrainingRows& rows, const Panel& panel);
 /// The accuracy of one look-up into the window, beside the trained window.
 void add_reach(TrainingRows& rows, const Selection& selection, const Json& x);
 
-/// That accuracy for windows of all sizes, over the bytes of their state in units of `unit`, from
-/// the least to the greatest of `range` [bytes], and a little beyond.
+/// The accuracy of one look-up into windows of all sizes, over the bytes of their state in units of
+/// `unit`, from the least to the greatest of `range` [bytes], and a little beyond.
 void add_reach_line(TrainingRows& rows, const Selection& selection, double unit,
                     const std::pair<double, double>& range);
 
@@ -68,8 +68,8 @@ void add_reach_line(TrainingRows& rows, const Selection& selection, double unit,
 void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points,
                const Quality& quality);
 
-/// For a caption: that `betters` nothing on the front, or why there is none: something missing may
-/// be on it.
+/// The words for a caption: that `betters` nothing on the front, or why there is none: something
+/// missing may be on it.
 std::string front_words(const std::string& betters, const std::vector<Missing>& missing);
 
 /// Which weights were scored, for a caption; empty where it is not the same for all.

@@ -6,7 +6,8 @@
 
 namespace attnbench::reports::trend {
 
-/// From `at` on the values are `ratio` times those before, up to the changes next to it.
+/// A change of level: from `at` on the values are `ratio` times those before, up to the changes
+/// next to it.
 struct Change {
   std::size_t at = 0;  ///< the first value of the new level
   double ratio = 1;  ///< the median of all ratios of a value after to one before (Hodges, Lehmann)

@@ -29,7 +29,8 @@ struct HistoryLine {
   std::string label;
   std::string name;  ///< task, label and place, for people
   double median_seconds = 0;
-  /// Of the rounds' times in units of each round's calibration probe; absent where one has none.
+  /// The median of the rounds' times in units of each round's calibration probe; absent where one
+  /// has none.
   std::optional<double> calibrated_median;
   int rounds = 0;  ///< undisturbed
 

@@ -24,7 +24,7 @@ struct Series {
   std::vector<Change> changes;
 };
 
-/// In the order of the history; machines are never joined.
+/// The series in the order of the history; machines are never joined.
 std::vector<Series> series_of(const std::vector<HistoryLine>& lines);
 
 /// A figure for each machine and task: every series relative to its first value over commits, its

@@ -17,10 +17,10 @@ struct Line {
 /// What there is to say of one task, without what was not measured.
 std::vector<Line> lines_of(const Answer& answer);
 
-/// "softmax (decode), 2 more" for each status that is not ok, with its number of cells.
+/// The lines "softmax (decode), 2 more" for each status that is not ok, with its number of cells.
 std::vector<Line> lines_of(const std::vector<Exception>& exceptions);
 
-/// "from 1100 tokens on (900 to 1300)", "not up to 8192", …
+/// The crossover in words: "from 1100 tokens on (900 to 1300)", "not up to 8192", …
 std::string text_of(const CrossingStatement& crossover);
 
 /// A value of the axis: 1024, or 16.0 KiB of states.
@@ -30,8 +30,8 @@ std::string place_text(const std::string& axis, double x);
 /// that trainings reached. Empty where nothing was ranked.
 std::string sentence_of(const std::string& machine, const std::vector<Answer>& answers);
 
-/// For the terminal, at most `width` columns; ends with a newline, and is empty where there is
-/// nothing to say.
+/// The verdict as text for the terminal, at most `width` columns; ends with a newline, and is empty
+/// where there is nothing to say.
 std::string text_of(const Verdict& verdict, std::size_t width);
 
 }  // namespace attnbench::reports::verdict

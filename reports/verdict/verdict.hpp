@@ -96,7 +96,7 @@ struct Gap {
   std::vector<double> lengths;  ///< ascending
 };
 
-/// From which length on a mechanism is faster than the fastest exact attention.
+/// The length from which on a mechanism is faster than the fastest exact attention.
 struct CrossingStatement {
   std::string label;
   std::string implementation;  ///< its own, at the end of the interval (or at the longest length)
