@@ -32,8 +32,8 @@ struct MixCase {
 CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                         const std::vector<double>& got, const std::vector<double>& naive = {});
 
-/// check_rows of the mix itself, on at least 32 rows unless there are fewer. The naive run is the
-/// composite form, unless that is the one checked or it does not fit.
+/// Checks the mix itself by check_rows, on at least 32 rows unless there are fewer. The naive run
+/// is the composite form, unless that is the one checked or it does not fit.
 ///
 /// The output must have the expected shape, dtype and device, must be finite everywhere and must
 /// not change after the call returned; the inputs must be unchanged. Where there is a naive run,
@@ -48,14 +48,14 @@ CheckSection check_values(const MixCase& mix);
 CheckSection check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
                           const Rows& first, double seconds);
 
-/// The same for rows already taken from outputs.
+/// Checks, as check_output does, rows already taken from outputs.
 CheckSection check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                               const std::vector<double>& got);
 
-/// {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?, exact_error?}.
-/// For each role the derivative of a random function of sampled output rows along a random
-/// direction, against the central difference of the definition, relative to the gradient's norm;
-/// `error` is the root mean square over roles. The inputs of the passes must be unchanged.
+/// Checks gradients: {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?,
+/// exact_error?}. For each role the derivative of a random function of sampled output rows along a
+/// random direction, against the central difference of the definition, relative to the gradient's
+/// norm; `error` is the root mean square over roles. The inputs of the passes must be unchanged.
 ///
 /// A gradient may be small beside terms that cancel: that of queries over nearly equal slots, as
 /// before training. So where `error` is above the tolerance, whole gradients are compared with

@@ -35,14 +35,14 @@ TaskForecast supported_forecast(const Task& task, const Registry& registry,
 /// The record's section `chosen`.
 result::Chosen chosen_section(const TaskForecast& forecast);
 
-/// B * H * T * Dv: how many numbers one mix returns.
+/// The number of elements that one mix returns: B * H * T * Dv.
 std::int64_t output_elements(const Problem& problem);
 
 /// A mechanism for the forecast's problem and options.
 std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const ResolvedCell& cell,
                                           const TaskForecast& forecast);
 
-/// The same on the CPU: for queries before the device is set up.
+/// The mechanism on the CPU: for queries before the device is set up.
 std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const ResolvedCell& cell,
                                        const TaskForecast& forecast);
 

@@ -16,17 +16,17 @@ struct CallInput {
   std::int64_t token_dim = 0;
 };
 
-/// Before every call one token of each tensor gets new numbers, and so does a copy of the tensor.
-/// No call finds the numbers of an earlier one, and the inputs of the last call are known even if a
-/// mechanism changes its own. Rewriting more than one token would move the tensors into the cache
-/// of one core between calls and so change the times. New numbers are drawn, with a random sign,
-/// from the tensor's first ones.
+/// Inputs of calls: before every call one token of each tensor gets new numbers, and so does a copy
+/// of the tensor. No call finds the numbers of an earlier one, and the inputs of the last call are
+/// known even if a mechanism changes its own. Rewriting more than one token would move the tensors
+/// into the cache of one core between calls and so change the times. New numbers are drawn, with a
+/// random sign, from the tensor's first ones.
 class FreshInputs {
  public:
   /// Allocates the copies. `seed` determines the numbers.
   FreshInputs(std::vector<CallInput> inputs, std::uint64_t seed);
 
-  /// From now on only the tokens [begin, end) are renewed.
+  /// Renews, from now on, only the tokens [begin, end).
   void limit(std::int64_t begin, std::int64_t end);
   void renew();
 

@@ -42,7 +42,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b);
 /// How many numbers of the whole tensor are NaN or infinite.
 std::int64_t count_not_finite(const at::Tensor& tensor);
 
-/// "numbers that are not finite: 3 of 64"; empty where all are finite.
+/// The finding in words, "numbers that are not finite: 3 of 64"; empty where all are finite.
 std::string not_finite_in(const at::Tensor& tensor);
 
 /// How the form of `output` differs from the expected one, such as "an output of float64, expected
@@ -69,8 +69,8 @@ class AfterCallCheck {
  public:
   AfterCallCheck();
 
-  /// Call it as soon as the call has returned; takes some 15 ms. A sentence that says why the call
-  /// was wrong; empty if it was not.
+  /// A sentence that says why the call was wrong; empty if it was not. Call it as soon as the call
+  /// has returned; takes some 15 ms.
   std::string failure(const at::Tensor& output);
   /// A sentence on other observations; empty if there are none.
   const std::string& note() const { return note_; }

@@ -27,7 +27,7 @@ reference::ReferenceInputs to_reference(const Mechanism& mechanism, const Inputs
 /// Rows of an output [B, H, T, Dv], concatenated, in double.
 std::vector<double> rows_of(const at::Tensor& output, const Rows& rows);
 
-/// The same rows of the reference, computed on ATen's number of threads, with denormal numbers.
+/// The rows `rows` of the reference, computed on ATen's number of threads, with denormal numbers.
 std::vector<double> reference_rows(const reference::Reference& reference, const Options& options,
                                    const Problem& problem, const reference::ReferenceInputs& inputs,
                                    const Rows& rows);

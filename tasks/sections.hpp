@@ -38,23 +38,23 @@ struct CheckSection {
   bool ok() const { return verdict != "wrong" && verdict != "unchecked"; }
   /// Keeps the rest of the section.
   void mark_wrong(const std::string& why);
-  /// No tolerance is so wide: what was computed is neither right nor wrong.
+  /// Marks the section as unchecked: no tolerance is so wide, and what was computed is neither
+  /// right nor wrong.
   void mark_unchecked(const std::string& why);
   /// Adds a part; the whole has the graver verdict, for `prefix` and the part's reason.
   void add_part(const std::string& name, CheckSection part, const std::string& prefix);
 };
 void to_json(nlohmann::json& json, const CheckSection& section);
 
-/// Wrong before any row was compared.
+/// The section of a check that is wrong before any row was compared.
 CheckSection found_wrong(const std::string& reason);
-/// Ok, since nothing could be compared.
+/// The section of a check that is ok, since nothing could be compared.
 CheckSection check_skipped(const std::string& reason);
 /// The number, unless it is infinite or NaN.
 std::optional<double> if_finite(double number);
 
-/// Of two checks of one cell the one with the graver verdict, or the one with the greater share of
-/// its tolerance
-/// (`error` over `tolerance`; the first where both are equal).
+/// The worse of two checks of one cell: the one with the graver verdict, or the one with the
+/// greater share of its tolerance (`error` over `tolerance`; the first where both are equal).
 CheckSection worse_of(CheckSection a, CheckSection b);
 
 /// What Work::run returns.

@@ -16,7 +16,7 @@ Option integer_setting(const char* name, std::int64_t fallback, const char* mean
 Option number_setting(const char* name, double fallback, const char* meaning, double minimum = 0,
                       std::optional<double> maximum = {});
 Option boolean_setting(const char* name, bool fallback, const char* meaning);
-/// Any text where `choices` is empty.
+/// A text setting; any text where `choices` is empty.
 Option text_setting(const char* name, const char* fallback, const char* meaning,
                     std::vector<std::string> choices = {});
 
@@ -52,7 +52,8 @@ Value value_named(const char* setting, const Names<Value, N>& names, const std::
   throw UsageError(std::string(setting) + " must be one of " + known + ", not \"" + text + "\"");
 }
 
-/// batch, heads, kv_heads, width, head_dim, value_dim, dtype, input_scale. 0 means "derived".
+/// The settings batch, heads, kv_heads, width, head_dim, value_dim, dtype, input_scale. 0 means
+/// "derived".
 std::vector<Option> size_settings();
 
 /// The problem of `settings`, which hold those above and `length`; also `key_length` and `pattern`

@@ -50,8 +50,8 @@ struct Body {
   /// Whether a device may record one call and replay it: `before` fills the memory that `call`
   /// reads, always at the same addresses, and no host value changes what `call` does.
   bool recordable = false;
-  /// May be empty: runs first, unclocked, and writes new numbers into the inputs of `call` and
-  /// `before`, always at the same addresses, so that a recording reads them, too.
+  /// A function that may be empty: runs first, unclocked, and writes new numbers into the inputs of
+  /// `call` and `before`, always at the same addresses, so that a recording reads them, too.
   std::function<void()> refresh = {};
 };
 
@@ -60,7 +60,7 @@ struct PairedTimes {
   double first_seconds = 0;  ///< medians
   double second_seconds = 0;
   double ratio = 1;  ///< second over first: the median over pairs
-  /// Of the ratio, at 99 %; [0, infinity] where the pairs were too few for one.
+  /// The interval of the ratio, at 99 %; [0, infinity] where the pairs were too few for one.
   double ratio_low = 0;
   double ratio_high = std::numeric_limits<double>::infinity();
   std::size_t pairs = 0;
@@ -83,10 +83,10 @@ class Context {
   /// 1) times its seconds. Writes nothing to the record.
   virtual PairedTimes compare(const Body& first, const Body& second, double patience) = 0;
   virtual MemoryMeter& memory() = 0;
-  /// `done` of `total`, in units of `what`; shown to the user, at most ten times a second.
+  /// Reports `done` of `total`, in units of `what`; shown to the user, at most ten times a second.
   virtual void progress(double done, double total, std::string_view what) = 0;
   virtual bool cancelled() const = 0;
-  /// For work that can resume; kept with the run.
+  /// The folder of checkpoints, for work that can resume; kept with the run.
   virtual std::filesystem::path checkpoint_folder() const = 0;
   /// Fingerprint of the worker, its library and the plugins. Checkpoints of another binary are not
   /// resumed.
@@ -122,7 +122,8 @@ struct TaskForecast {
   Growth growth;    ///< claimed by that implementation
   Options options;  ///< of the mechanism, resolved and derived
   Problem problem;
-  /// Training: done in one round, whatever the number of rounds; `cost` is that of all steps.
+  /// Whether it is a training: done in one round, whatever the number of rounds; `cost` is that of
+  /// all steps.
   bool once = false;
   /// Calls that the longest timed body makes one after another, such as the steps of a generation,
   /// and what they cost together where they are several.
@@ -135,7 +136,7 @@ struct TaskForecast {
 class TaskData {
  public:
   virtual ~TaskData() = default;
-  /// Those that determine the data; at least one.
+  /// The settings that determine the data; at least one.
   virtual std::vector<Option> settings() const = 0;
   /// Writes the data into the existing `folder` as JSON Lines, one file for each split. Returns
   /// {files: [{file, examples}…], …}. Throws UsageError, and Error where a file cannot be written.
@@ -182,7 +183,7 @@ class TaskTable {
 
 /// The built-in ones.
 const TaskTable& builtin_tasks();
-/// One of them; throws UsageError naming the closest one.
+/// The task of that name; throws UsageError naming the closest one.
 const Task& find_task(const std::string& name);
 
 }  // namespace attnbench::tasks

@@ -24,7 +24,8 @@ struct CallSettings {
   Pass pass = Pass::forward;
   Scope scope = Scope::mix;                     ///< of the attention; `layer` inside a model
   std::optional<training::ModelOptions> model;  ///< of the scope `model`
-  /// In the scopes `projected` and `layer`, none or rotary; that of the model is the model's.
+  /// The positions in the scopes `projected` and `layer`, none or rotary; those of the scope
+  /// `model` are the model's.
   training::Positions positions = training::Positions::none;
   double input_scale = 1;
 
@@ -33,11 +34,11 @@ struct CallSettings {
 
 /// All settings: sizes, length, key_length and declared_kinds().
 std::vector<Option> declared_settings();
-/// Those that do not depend on the length: pattern, pass, scope, and those of the scope `model`.
+/// The settings that do not depend on the length: pattern, pass, scope, and those of the scope
+/// `model`.
 std::vector<Option> declared_kinds();
 
-/// Reads `length` and those above. Throws UsageError where sizes contradict each
-/// other.
+/// Reads `length` and the settings above. Throws UsageError where sizes contradict each other.
 CallSettings settings_from(const Options& settings);
 
 /// The forecast of the call of `settings`; `support` is no, with the reason, where the cell cannot

@@ -26,8 +26,8 @@ class TimedCall {
   /// in its inputs, which needs a copy of them: see FreshInputs.
   Body body();
 
-  /// Values, and the gradient where the pass has one, against the definition: see check_mix. Of a
-  /// model, the mixes of the first and the last block on their own inputs; the worse result.
+  /// Checks values, and the gradient where the pass has one, against the definition: see check_mix.
+  /// Of a model, the mixes of the first and the last block on their own inputs; the worse result.
   CheckSection check(std::uint64_t seed);
 
   /// Checks the calls of `body` after the last of them: its output against the definition on

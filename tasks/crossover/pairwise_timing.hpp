@@ -21,9 +21,9 @@ struct LengthTiming {
   /// The graver of the checks of both sides' timed calls; its reason names side and length.
   CheckSection timed_check;
 
-  /// As the record has it.
+  /// The comparison as the record has it.
   result::ComparedLength section() const;
-  /// MECHANISM/IMPLEMENTATION of the exact form.
+  /// The exact form as MECHANISM/IMPLEMENTATION.
   std::string against() const { return exact.mechanism + "/" + exact.implementation; }
 };
 
@@ -64,7 +64,7 @@ class PairwiseTiming {
   Context& context_;
   const double begin_;
   std::map<std::int64_t, LengthTiming> timings_;
-  /// By implementation: the length from which on it is too slow to be the fastest.
+  /// The length, by implementation, from which on it is too slow to be the fastest.
   std::map<std::string, std::int64_t> too_slow_from_;
   std::string stopped_;
 };

@@ -23,7 +23,7 @@ struct SplitFacts {
   std::uint32_t shortest = 0;  ///< tokens of a document
   std::uint32_t longest = 0;
   std::vector<std::uint64_t> of_label;  ///< rows of each class
-  std::string index_hash;               ///< of the split's row contents, in order
+  std::string index_hash;               ///< hash of the split's row contents, in order
 
   double mean_length(int towers) const;  ///< tokens of a document; 0 without rows
   /// The share of the most frequent class: what a model gets that has learned nothing.
@@ -50,7 +50,8 @@ class Cache {
 
   const std::filesystem::path& file() const { return file_; }
   const DataDescription& description() const { return description_; }
-  /// Of all rows in the order of their splits: equal for equal data, whatever they were read from.
+  /// The hash of all rows in the order of their splits: equal for equal data, whatever they were
+  /// read from.
   const std::string& content_hash() const { return content_hash_; }
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t rows() const { return rows_; }

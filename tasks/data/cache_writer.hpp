@@ -43,8 +43,8 @@ class CacheIndex {
   /// `description` must outlive it.
   explicit CacheIndex(const DataDescription& description);
 
-  /// `block`: as BlockEncoder makes it; `position`: where it stands in the file. Blocks come in the
-  /// file's order.
+  /// Adds a block. `block`: as BlockEncoder makes it; `position`: where it stands in the file.
+  /// Blocks come in the file's order.
   void add_block(const Bytes& block, std::uint64_t position);
 
   /// The footer and the trailer of a file whose blocks end at `position`. Throws std::logic_error
@@ -54,7 +54,7 @@ class CacheIndex {
  private:
   struct Entry {
     std::uint32_t order, row;
-    std::uint64_t hash;  ///< of label and documents
+    std::uint64_t hash;  ///< hash of label and documents
   };
 
   const DataDescription& description_;

@@ -16,12 +16,12 @@ namespace attnbench::tasks::data {
 struct DataTask {
   std::string name;   ///< "lra.listops"
   std::string title;  ///< for people
-  /// Those that the rows follow from. data_seed is among them unless nothing is drawn.
+  /// The settings that determine the rows. data_seed is among them unless nothing is drawn.
   std::vector<Option> settings;
   int vocabulary = 0;  ///< ids of tokens are below it
   int towers = 1;
   bool padded = false;  ///< rows differ in length; 0 is padding
-  /// How published data are to be had, one sentence; empty where all is generated.
+  /// How to get the published data, one sentence; empty where all is generated.
   std::string how_to_get;
 
   /// Names of the settings that matter beside these values, without the numbers of examples.
@@ -33,8 +33,8 @@ struct DataTask {
   std::function<std::unique_ptr<RowSource>(
       const Options& settings, const std::filesystem::path& from, const ProgressCall& progress)>
       open;
-  /// The same of a source that is no text, or an archive that is not unpacked (--raw); empty where
-  /// rows are not texts.
+  /// Opens, as `open` does, a source that is no text, or an archive that is not unpacked (--raw);
+  /// empty where rows are not texts.
   decltype(open) open_raw;
 
   /// Whether that is the setting's default.
@@ -43,14 +43,15 @@ struct DataTask {
   const Option* setting(const std::string& option) const;
 };
 
-/// By name: those of tasks/data/lm and tasks/data/lra.
+/// The data tasks by name: those of tasks/data/lm and tasks/data/lra.
 const std::vector<DataTask>& data_tasks();
-/// "lm, lra.image, …", for messages.
+/// The names of the data tasks for messages: "lm, lra.image, …".
 std::string data_task_names();
-/// Null where there is none of that name.
+/// The data task of that name; null where there is none.
 const DataTask* find_data_task(const std::string& name);
 
-/// train_examples, validation_examples and test_examples, where `settings` have them; 0 = all.
+/// The numbers of rows: train_examples, validation_examples and test_examples, where `settings`
+/// have them; 0 = all.
 SplitCounts counts_of(const Options& settings);
 
 /// What a cell with these settings needs. `settings` hold those of the task, and may hold

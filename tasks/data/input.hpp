@@ -45,7 +45,7 @@ class Input {
   /// What is left of it. Throws UsageError for more than `most` bytes.
   std::string read_all(std::size_t most = std::size_t{64} << 20);
 
-  /// "FROM, member NAME: FAULT" for messages.
+  /// The words "FROM, member NAME: FAULT" for messages.
   std::string at(const std::string& fault) const;
 
  private:
@@ -68,7 +68,7 @@ class Lines {
   bool next(std::string_view& line);
   /// Number of the line last returned, from 1.
   std::uint64_t number() const { return number_; }
-  /// "FROM, member NAME, line N: FAULT".
+  /// The words "FROM, member NAME, line N: FAULT" for messages.
   std::string at(const std::string& fault) const;
 
  private:
@@ -84,7 +84,8 @@ class Lines {
 class TextCheck {
  public:
   void add(std::string_view bytes);
-  /// "12 % of its bytes are control characters, as no text has them"; empty where it is a text.
+  /// Why it is no text: "12 % of its bytes are control characters, as no text has them"; empty
+  /// where it is a text.
   std::string fault() const;
 
  private:

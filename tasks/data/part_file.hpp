@@ -19,19 +19,19 @@ class PartFile {
   PartFile(const PartFile&) = delete;
   PartFile& operator=(const PartFile&) = delete;
 
-  /// Goes on behind the whole blocks that are there, which `index` gets, if the file begins with
+  /// Continues behind the whole blocks that are there, which `index` gets, if the file begins with
   /// `header`; else begins anew. `rows`, `towers`: of the whole file. Returns how many blocks there
   /// are.
   std::uint64_t resume(const Bytes& header, std::uint64_t rows, std::uint64_t towers,
                        CacheIndex& index);
 
-  /// Behind what is there.
+  /// Appends behind what is there.
   void write(const Bytes& bytes);
 
-  /// Synced, under its final name.
+  /// Syncs the file and gives it its final name.
   void rename_to(const std::filesystem::path& file);
 
-  /// Where the next bytes go.
+  /// The position of the next bytes.
   std::uint64_t position() const { return position_; }
 
  private:

@@ -43,7 +43,8 @@ struct DataDescription {
   int width = 0;        ///< pixels a line where rows are images, else 0
   Json notes = Json::object();  ///< what was left out and why, for the record
 
-  /// Of rows that follow from `decisive` alone: they are the settings, and their hash the source's.
+  /// Describes rows that follow from `decisive` alone: it becomes the settings, and its hash the
+  /// source's.
   void set_generated(Json decisive);
 };
 /// from_json throws UsageError where `json` is not what to_json gives.
@@ -60,14 +61,14 @@ struct PreparationProgress {
   double seconds = 0;         ///< since the stage began
 
   double rate() const { return seconds > 0 ? static_cast<double>(done - resumed) / seconds : 0; }
-  /// Negative where it cannot be said yet.
+  /// The seconds left; negative where they are not known yet.
   double seconds_left() const {
     return rate() > 0 ? static_cast<double>(total - done) / rate() : -1;
   }
 };
 
-/// Called some ten times a second, on the thread that called us; false ends the work with
-/// Cancelled.
+/// A callback that is called some ten times a second, on the thread that called us; false ends the
+/// work with Cancelled.
 using ProgressCall = std::function<bool(const PreparationProgress&)>;
 
 class PreparationCancelled : public Error {
@@ -90,9 +91,9 @@ class Ticker {
   double called_ = -1;
 };
 
-/// Where rows come from. What can be wrong with it as a whole is found when it is made, what is
-/// wrong with one row when that row is asked for; both throw UsageError, which names the file, the
-/// row, what was expected and what to do.
+/// A source of rows. What can be wrong with it as a whole is found when it is made, what is wrong
+/// with one row when that row is asked for; both throw UsageError, which names the file, the row,
+/// what was expected and what to do.
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -100,7 +101,7 @@ class RowSource {
   virtual std::uint64_t rows() const = 0;
   /// Bytes that the cache will take, at most or nearly.
   virtual std::uint64_t cache_bytes() const = 0;
-  /// Row `number` of [0, rows()): overwrites `row`. From any thread and in any order if
+  /// Overwrites `row` with row `number` of [0, rows()). From any thread and in any order if
   /// any_order(); else numbers only ascend.
   virtual void make(std::uint64_t number, Row& row) = 0;
   virtual bool any_order() const { return false; }

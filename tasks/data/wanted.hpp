@@ -16,13 +16,13 @@ namespace attnbench::tasks::data {
 /// What a task wants of prepared data.
 struct Wanted {
   std::string task;
-  Json settings = Json::object();  ///< those that must be equal; others may be anything
+  Json settings = Json::object();  ///< settings that must be equal; others may be anything
   std::optional<std::string> source_hash = {};  ///< of the source as it is now, where it is at hand
   SplitCounts rows = {};  ///< at least; a longer cache begins with the rows of a shorter one
 };
 
-/// Prepared data are not there, or are others than wanted. what() names the command that prepares
-/// them. A cell that needs them is skipped.
+/// Thrown where prepared data are not there, or are others than wanted. what() names the command
+/// that prepares them. A cell that needs them is skipped.
 class MissingData : public UsageError {
  public:
   using UsageError::UsageError;
@@ -31,7 +31,7 @@ class MissingData : public UsageError {
 /// The difference between what a cache holds and what is wanted, for people; empty if there is
 /// none.
 std::string difference(const Cache& cache, const Wanted& wanted);
-/// The same without the number of rows.
+/// The difference without the number of rows.
 std::string difference(const DataDescription& description, const Wanted& wanted);
 
 /// Throws MissingData, with the command that prepares them, unless `cache` holds what is wanted.

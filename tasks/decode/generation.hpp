@@ -43,13 +43,13 @@ class Generation {
   std::int64_t context_length() const { return context_length_; }
   std::int64_t steps() const { return static_cast<std::int64_t>(steps_.size()); }
   Mechanism& mechanism() const { return *mechanism_; }
-  /// Of the context and all steps.
+  /// The inputs of the context and all steps.
   const Inputs& inputs() const { return inputs_; }
-  /// The same as the mix gets them: rotated to their positions, if the cell says so.
+  /// The inputs as the mix gets them: rotated to their positions, if the cell says so.
   Inputs mixed_inputs() const { return placed(inputs_, 0); }
   /// The problem of `length` tokens.
   Problem problem_of(std::int64_t length) const;
-  /// With room for `tokens`.
+  /// An empty state with room for `tokens`.
   State empty_state(std::int64_t tokens) const;
 
   /// Reads the context; returns its output. Comes before all below.
@@ -68,7 +68,7 @@ class Generation {
   Body step_body();
   Body generation_body();
   Body prefill_body();
-  /// Of the last timed call, one for each step, undefined where it has none.
+  /// The outputs of the last timed call, one for each step, undefined where it has none.
   const std::vector<at::Tensor>& outputs() const { return outputs_; }
   /// The inputs of the last timed call, as the mix got them. Only with copies.
   Inputs last_inputs() const;

@@ -13,14 +13,14 @@ namespace attnbench::tasks::lm {
 /// States of a head whose probabilities a record holds: those that Latte v2, Figure 6 shows.
 inline constexpr std::int64_t shown_states = 17;
 
-/// p(l | t) = softmax over l of the role `query_logits`, scaled as the mechanism does: what the
-/// mix of the `index`-th block with a mechanism makes of `tokens` [B, T]. [B, H, T, states] in
-/// double, on the CPU; undefined where the mechanism has no such role.
+/// The probabilities p(l | t) = softmax over l of the role `query_logits`, scaled as the mechanism
+/// does: what the mix of the `index`-th block with a mechanism makes of `tokens` [B, T]. [B, H, T,
+/// states] in double, on the CPU; undefined where the mechanism has no such role.
 at::Tensor state_probabilities(training::Model& model, std::size_t index, const at::Tensor& tokens);
 
-/// Of the first sequence of the test: the probabilities of its first `tokens` tokens in the first
-/// head of the last block with a mechanism, and the share of states in use. Nothing where `tokens`
-/// is 0, or the mechanism is no mixture of latents.
+/// The probabilities of the first `tokens` tokens of the first test sequence, in the first head of
+/// the last block with a mechanism, and the share of states in use. Nothing where `tokens` is 0, or
+/// the mechanism is no mixture of latents.
 std::optional<result::LatentProbabilities> latent_probabilities(training::Model& model,
                                                                 const training::DataSet& data,
                                                                 std::int64_t tokens);

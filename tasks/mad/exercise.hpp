@@ -71,7 +71,7 @@ double labels(const Rules& rules);
 /// One example with the labels that are scored. Rules must have passed `check`.
 Example make_example(const Rules& rules, std::uint64_t seed, Split split, std::uint64_t number);
 
-/// The same example with the labels that are learned.
+/// The example with the labels that are learned.
 Example with_learned_labels(const Rules& rules, Example example);
 
 // The generators, in generators.cpp.

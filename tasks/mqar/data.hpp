@@ -8,8 +8,8 @@
 
 namespace attnbench::tasks::mqar {
 
-/// "64x4:100000, 128x8:20000" (commas or blanks between): length, pairs and examples of each
-/// segment. Throws UsageError.
+/// Reads segments from "64x4:100000, 128x8:20000" (commas or blanks between): length, pairs and
+/// examples of each segment. Throws UsageError.
 std::vector<RecallSegment> segments_from(const std::string& text);
 std::string to_string(const std::vector<RecallSegment>& segments);
 

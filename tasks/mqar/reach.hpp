@@ -26,8 +26,8 @@ class LookBackShares {
 /// convolution also to later positions, up to the last one whose taps include the key.
 std::int64_t farthest_found(std::int64_t keys, const training::ModelOptions& model);
 
-/// For increasing numbers of keys, in small steps, until the reach is 1. A window of `own_keys` has
-/// `window_bytes` of state in a sequence of `length` tokens, besides `other_bytes` that do not
+/// The reach for increasing numbers of keys, in small steps, until it is 1. A window of `own_keys`
+/// has `window_bytes` of state in a sequence of `length` tokens, besides `other_bytes` that do not
 /// depend on the window.
 result::ReachLine reach_line(const LookBackShares& look_back, const training::ModelOptions& model,
                              std::int64_t length, std::int64_t own_keys, std::int64_t window_bytes,

@@ -56,7 +56,7 @@ void check(const Recall& recall, const RecallSegment& segment);
 using training::Example;
 using training::Question;
 
-/// 2 for `stacked`, otherwise 1.
+/// The tokens at each position: 2 for `stacked`, otherwise 1.
 std::int64_t tokens_per_position(const Recall& recall);
 
 /// `segment` is the index of the segment within its split, `example` that of the example within the

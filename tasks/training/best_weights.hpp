@@ -28,7 +28,7 @@ class BestWeights {
   /// Copies the weights into the model. Where a group trained it, into that of every process.
   void give(ProcessGroup* group);
 
-  /// Of the weights; 0 without any.
+  /// The step of the weights; 0 without any.
   std::int64_t step() const { return step_; }
   /// Files that could not be read or written: one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -54,13 +54,14 @@ class Checkpoints {
 
   /// The weights of the best validation: `facts` and `tensors` as the caller likes.
   void save_best(const Checkpoint& checkpoint) { write(checkpoint, best()); }
-  /// Nothing where there is no such file, or it cannot be used; refused() says why.
+  /// The weights of the best validation; nothing where there is no such file, or it cannot be used;
+  /// refused() says why.
   std::optional<Checkpoint> load_best();
 
   std::filesystem::path best() const { return folder_ / "checkpoint.best.pt"; }
   std::filesystem::path newest() const { return folder_ / "checkpoint.pt"; }
   std::filesystem::path previous() const { return folder_ / "checkpoint.previous.pt"; }
-  /// Sentences, each naming a file.
+  /// Why checkpoints were refused: sentences, each naming a file.
   const std::vector<std::string>& refused() const { return refused_; }
 
  private:

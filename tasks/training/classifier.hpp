@@ -13,10 +13,10 @@ class Classifier : public torch::nn::Module {
  public:
   Classifier(const ClassifierOptions& options, const Problem& problem, std::uint64_t seed);
 
-  /// features [R, T, C] of R = towers * B sequences, the first sequences of all examples before the
-  /// second ones; with pooling cls [R, 1 + T, C]. key_mask [R, T] bool, true at real tokens, at
-  /// least one of each sequence; undefined = all are real. Returns logits [B, classes] in the
-  /// weights' dtype.
+  /// Computes logits from features [R, T, C] of R = towers * B sequences, the first sequences of
+  /// all examples before the second ones; with pooling cls [R, 1 + T, C]. key_mask [R, T] bool,
+  /// true at real tokens, at least one of each sequence; undefined = all are real. Returns logits
+  /// [B, classes] in the weights' dtype.
   at::Tensor forward(const at::Tensor& features, const at::Tensor& key_mask) const;
 
   /// Throws UsageError where a sequence of `real` [R, T] begins with padding and the pooling is

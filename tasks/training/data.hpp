@@ -65,7 +65,7 @@ struct Batch {
   const at::Tensor& input() const { return tokens.defined() ? tokens : values; }
 };
 
-/// [B, T] bool, true at the real tokens of the batch; undefined where all are real.
+/// The key mask [B, T], bool, true at the real tokens of the batch; undefined where all are real.
 at::Tensor key_mask_of(const Batch& batch);
 
 /// Examples of one length; a batch holds one segment only.
@@ -131,7 +131,8 @@ struct Example {
   std::vector<std::int64_t> candidates;  ///< answers that occur in the sequence
 };
 
-/// At least one example, all of one length. The batch has places where every question has one.
+/// The batch of at least one example, all of one length. The batch has places where every question
+/// has one.
 Batch batch_of(const std::vector<Example>& examples, std::int64_t tokens_per_position = 1);
 
 /// Each number once, ascending.
@@ -148,7 +149,7 @@ class ExampleDataSet : public DataSet {
  protected:
   /// One example with the labels that are scored. Safe to call from several threads.
   virtual Example scored(Split split, std::size_t segment, std::uint64_t number) const = 0;
-  /// The same example with the labels that are learned. Safe to call from several threads.
+  /// The example with the labels that are learned. Safe to call from several threads.
   virtual Example learned(Split split, std::size_t segment, std::uint64_t number) const {
     return scored(split, segment, number);
   }

@@ -6,9 +6,9 @@
 
 namespace attnbench::tasks::training {
 
-/// None by default. Masks are drawn for the sequences of `rows` examples, of which the model's
-/// begin at `first_row`: processes that share a step draw the same masks and take their own part.
-/// rows 0 = only the model's.
+/// The dropout of a step, none by default. Masks are drawn for the sequences of `rows` examples, of
+/// which the model's begin at `first_row`: processes that share a step draw the same masks and take
+/// their own part. rows 0 = only the model's.
 struct Dropout {
   double share = 0;  ///< of the embedding's numbers
   at::Generator generator;

@@ -61,7 +61,7 @@ Batch to_device(const Batch& batch, const at::Device& device);
 Scores evaluate(Model& model, const DataSet& data, Split split, std::size_t segment,
                 std::int64_t examples, std::int64_t together);
 
-/// The same of every segment. Of segments longer than those of training fewer examples are
+/// The scores of every segment. Of segments longer than those of training fewer examples are
 /// together, so that a batch has as many tokens.
 SplitScores evaluate_all(Model& model, const DataSet& data, Split split, std::int64_t together,
                          std::int64_t examples = std::numeric_limits<std::int64_t>::max());

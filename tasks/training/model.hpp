@@ -33,20 +33,20 @@ struct ModelState {
   std::vector<State> blocks;  ///< a mechanism's, or a convolution's
   std::int64_t position = 0;  ///< tokens read so far
   std::int64_t bytes() const;
-  /// So that one context serves many continuations.
+  /// A copy, so that one context serves many continuations.
   ModelState clone() const;
 };
 
 class Block : public torch::nn::Module {
  public:
-  /// Around `mechanism`, or around a gated convolution where it is null.
+  /// Makes a block around `mechanism`, or around a gated convolution where it is null.
   Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
         const ModelOptions& options, const Problem& problem, std::uint64_t seed);
-  /// With a state: continues from the tokens before, and advances it.
+  /// Runs the block. With a state: continues from the tokens before, and advances it.
   Stream forward(const Stream& stream, const at::Tensor& key_mask, const Dropout& dropout = {},
                  State* state = nullptr);
-  /// Before the first token; `capacity` as in Mechanism::empty_state, which throws where the
-  /// mechanism has no state.
+  /// The state before the first token; `capacity` as in Mechanism::empty_state, which throws where
+  /// the mechanism has no state.
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const;
   /// The inputs of this block's mix for such a stream, with the mask.
@@ -101,19 +101,20 @@ class Model : public torch::nn::Module {
   /// Whether the model has a state, and the reason if not: it is bidirectional, it classifies, or
   /// its mechanism has none.
   Support state_support() const;
-  /// Before the first token of `batch` sequences; `capacity` is the largest number of tokens that
-  /// caches of keys have room for. Throws UnsupportedError with the reason of state_support.
+  /// The state before the first token of `batch` sequences; `capacity` is the largest number of
+  /// tokens that caches of keys have room for. Throws UnsupportedError with the reason of
+  /// state_support.
   ModelState empty_state(std::int64_t batch, std::int64_t capacity) const;
   /// Reads `input`, token ids [B, T], after the tokens of the state, and advances it; records no
   /// gradients. Returns the logits [B, T, vocabulary] that forward would return for these tokens.
   /// Throws UsageError beyond the state's capacity, or beyond learned positions.
   at::Tensor step(const at::Tensor& input, ModelState& state);
-  /// The same; returns the logits [B, 1, vocabulary] of the last token alone.
+  /// Reads `input` as `step` does; returns the logits [B, 1, vocabulary] of the last token alone.
   at::Tensor read(const at::Tensor& input, ModelState& state);
   /// The greatest number of tokens of a sequence: there are no learned positions for more. Nothing
   /// where there is no such limit.
   std::optional<std::int64_t> max_tokens() const;
-  /// After `tokens` tokens, in the dtype of products.
+  /// The bytes of the state after `tokens` tokens, in the dtype of products.
   StateBytes state_bytes(std::int64_t tokens) const;
 
   // ---- mixes
@@ -128,7 +129,8 @@ class Model : public torch::nn::Module {
   at::Tensor embedded(const at::Tensor& input) const;
   /// What the first block reads; `first` is the position of the first token.
   Stream start(const at::Tensor& input, std::int64_t first = 0) const;
-  /// [count, C], of the positions from `first` on. Throws UsageError where none were learned.
+  /// The position vectors [count, C] from position `first` on. Throws UsageError where none were
+  /// learned.
   at::Tensor positions(std::int64_t first, std::int64_t count) const;
   at::TensorOptions state_options() const;
   at::Tensor features(const at::Tensor& input, ModelState& state);

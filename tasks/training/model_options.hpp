@@ -11,22 +11,26 @@
 
 namespace attnbench::tasks::training {
 
-/// plain: GELU between two products with biases (Vaswani et al. 2017, as in GPT-2). gated: the
-/// product of one projection and the SiLU of another, without biases (Shazeer 2020). none: no
-/// second half of the block. identity: x + norm(x), as Zoology's code does for "Identity".
+/// The MLP of a block. plain: GELU between two products with biases (Vaswani et al. 2017, as in
+/// GPT-2). gated: the product of one projection and the SiLU of another, without biases (Shazeer
+/// 2020). none: no second half of the block. identity: x + norm(x), as Zoology's code does for
+/// "Identity".
 enum class Mlp { plain, gated, none, identity };
-/// layer: LayerNorm with weight and bias. rms: RMSNorm with a weight (Zhang and Sennrich 2019).
+/// The norms of a block. layer: LayerNorm with weight and bias. rms: RMSNorm with a weight (Zhang
+/// and Sennrich 2019).
 enum class Norm { layer, rms };
-/// mechanism: in every block. convolution_first: blocks alternate between a gated short convolution
-/// and the mechanism (Zoology's BaseConv below the mixer under comparison).
+/// The blocks that hold the mechanism. mechanism: in every block. convolution_first: blocks
+/// alternate between a gated short convolution and the mechanism (Zoology's BaseConv below the
+/// mixer under comparison).
 enum class Layout { mechanism, convolution_first };
 /// Added to the embedding: learned, a table; sinusoidal, alternating sines and cosines, wavelengths
 /// from 2 pi to 10000 * 2 pi (Vaswani et al. 2017). rotary: rotates queries and keys (Su et al.
 /// 2021); the mechanism must have both.
 enum class Positions { none, learned, sinusoidal, rotary };
 
-/// off: products in the dtype of the weights. bfloat16: LibTorch's autocast with float32 weights:
-/// projections, mix, MLP and head in bfloat16; norms, residual stream, logits and loss in float32.
+/// The dtype of products. off: products in the dtype of the weights. bfloat16: LibTorch's autocast
+/// with float32 weights: projections, mix, MLP and head in bfloat16; norms, residual stream, logits
+/// and loss in float32.
 enum class Autocast { off, bfloat16 };
 
 /// What the model reads: an embedding of token ids, or numbers, one a token, through a linear map
@@ -89,7 +93,7 @@ Dtype mix_dtype(const ModelOptions& options, Dtype weights);
 /// has no state) and "convolution", each summed over blocks.
 using StateBytes = std::map<std::string, std::int64_t>;
 
-/// `options.mlp_width`, or four times the width of tokens.
+/// The width of the MLP: `options.mlp_width`, or four times the width of tokens.
 std::int64_t mlp_width(const ModelOptions& options, const Problem& problem);
 
 /// Number of blocks that hold the mechanism.

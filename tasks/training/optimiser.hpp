@@ -53,7 +53,8 @@ struct LearningRateSchedule {
   double beta_1(std::int64_t step, double own) const;
 
  private:
-  /// On a line from `start` to `top` over the warm-up, then on one to `end` at the last step.
+  /// The value at this step, on a line from `start` to `top` over the warm-up, then on one to `end`
+  /// at the last step.
   double cycle(std::int64_t step, double start, double top, double end) const;
 };
 

@@ -35,8 +35,8 @@ class FeedForward : public torch::nn::Module {
   at::Tensor out_bias_;
 };
 
-/// [count, C]: alternating sines and cosines of t / 10000^(2 i / C) (Vaswani et al. 2017), for the
-/// tokens t from `first` on.
+/// The sinusoids [count, C]: alternating sines and cosines of t / 10000^(2 i / C) (Vaswani et al.
+/// 2017), for the tokens t from `first` on.
 at::Tensor sinusoids(const Problem& problem, std::int64_t first, std::int64_t count);
 
 /// Decodes each place of a sequence from one vector: MAD's decoder, as wide as the model so that it
@@ -65,9 +65,9 @@ class Decoder : public torch::nn::Module {
 class GatedConvolution : public torch::nn::Module {
  public:
   GatedConvolution(std::int64_t taps, const Problem& problem, std::uint64_t seed);
-  /// With a state: continues from the tokens before x, and advances it.
+  /// Convolves. With a state: continues from the tokens before x, and advances it.
   at::Tensor forward(const at::Tensor& x, State* state = nullptr);
-  /// Before the first token.
+  /// The state before the first token.
   State empty_state(std::int64_t batch, const at::TensorOptions& tensor) const;
 
  private:

@@ -1,6 +1,6 @@
-// A trained model reads and writes: tokens generated one after the other, and the bits that it
-// takes to say a text. Both go through the model's state, so that memory does not depend on the
-// length where the state has a fixed size.
+// A trained model reads and writes: tokens generated one after the other, and its cross-entropy on
+// a text, in bits. Both go through the model's state, so that memory does not depend on the length
+// where the state has a fixed size.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +36,18 @@ void generate(Model& model, ModelState& state, const std::vector<std::int64_t>& 
               std::int64_t count, const Sampling& sampling,
               const std::function<bool(std::int64_t)>& take);
 
-/// Adds up the bits that a model takes to say a text, part by part. The first token of the text is
+/// Sums up a model's cross-entropy on a text, in bits, part by part. The first token of the text is
 /// predicted from nothing, and is not scored.
 class StreamScore {
  public:
   /// `state` of one sequence, before the first token. Both must outlive this.
   StreamScore(Model& model, ModelState& state) : model_(model), state_(state) {}
 
-  /// The next tokens of the text, at least one.
+  /// Scores the next tokens of the text, at least one.
   void read(const std::vector<std::int64_t>& tokens);
 
   std::int64_t scored() const { return scored_; }  ///< tokens
-  double bits() const { return bits_; }            ///< of all of them
+  double bits() const { return bits_; }            ///< bits of all of them
   double bits_per_token() const;                   ///< 0 before the second token
 
  private:

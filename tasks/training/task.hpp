@@ -28,8 +28,8 @@ class TrainingTask : public Task {
   /// Whether whole examples are classified: then there are the settings of a classifier, and the
   /// weights of the best validation are scored by default.
   virtual bool classifies() const { return false; }
-  /// Model options that follow from the data's settings; classes, towers and masks are the data
-  /// set's.
+  /// Sets model options that follow from the data's settings; classes, towers and masks are the
+  /// data set's.
   virtual void fit(const Options& settings, ModelOptions& model) const {
     static_cast<void>(settings);
     static_cast<void>(model);
@@ -59,7 +59,7 @@ class TrainingTask : public Task {
   std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override;
   const TaskData* data() const override { return &files_; }
   ModelOptions model_options(const Options& settings) const;
-  /// The same with the classes, towers and masks of `data`.
+  /// The model options with the classes, towers and masks of `data`.
   ModelOptions model_options(const Options& settings, const DataSet& data) const;
 
  private:

@@ -24,14 +24,13 @@ Json model_identity(const TrainingTask& task, const ResolvedCell& cell,
 struct TrainedModel {
   std::shared_ptr<Model> model;
   std::string implementation;
-  std::int64_t step = 0;  ///< after which the weights were saved
+  std::int64_t step = 0;  ///< step after which the weights were saved
 };
 
-/// The model of the cell with the weights that its training scores or, where it was broken off, the
-/// last that it saved. `folder` is that of the cell's checkpoints, `binary` the fingerprint of this
-/// worker and its plugins.
-/// Throws UsageError, naming the file, where there is no checkpoint, or none of this cell, binary
-/// and prepared data; UnsupportedError where the cell cannot run.
+/// The model of the cell with the weights that its training scores or, where it was interrupted,
+/// the last that it saved. `folder` is that of the cell's checkpoints, `binary` the fingerprint of
+/// this worker and its plugins. Throws UsageError, naming the file, where there is no checkpoint,
+/// or none of this cell, binary and prepared data; UnsupportedError where the cell cannot run.
 TrainedModel trained_model(const TrainingTask& task, const Registry& registry,
                            const ResolvedCell& cell, const std::filesystem::path& folder,
                            const std::string& binary, std::uint64_t run_seed);

@@ -9,9 +9,9 @@
 
 namespace attnbench::tasks::training {
 
-/// last: the weights after the last step. best_validation: those of the evaluation with the
-/// greatest validation accuracy (of language models: the least validation loss), the first of equal
-/// ones.
+/// The weights that are scored. last: the weights after the last step. best_validation: those of
+/// the evaluation with the greatest validation accuracy (of language models: the least validation
+/// loss), the first of equal ones.
 enum class Keep { last, best_validation };
 
 const char* to_string(Keep keep);

@@ -33,8 +33,8 @@ NamedTensors saved_weights(const Checkpoint& checkpoint);
 /// shape, and leaves the model unchanged then.
 void set_weights(const NamedTensors& saved, torch::nn::Module& model);
 
-/// Nothing where a weight is not finite: a bad step shows in the loss of the next one only, and a
-/// checkpoint must be good.
+/// The checkpoint of a state; nothing where a weight is not finite: a bad step shows in the loss of
+/// the next one only, and a checkpoint must be good.
 std::optional<Checkpoint> checkpoint_of(const TrainingState& state, const torch::nn::Module& model,
                                         const Optimiser& optimiser);
 

@@ -28,7 +28,7 @@ class Text {
   std::shared_ptr<const Cache> cache_;
 };
 
-/// Mean bits of a byte, predicted from as many bytes before it as `context`.
+/// The mean bits per byte where each is predicted from the `context` bytes before it.
 struct Level {
   std::int64_t context = 0;
   double bits_per_byte = 0;

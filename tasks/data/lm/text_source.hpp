@@ -11,9 +11,10 @@
 
 namespace attnbench::tasks::data::lm {
 
-/// place: the first part of the text trains, then come validation and test, each of a share of all
-/// bytes. enwik8: 90, 5 and 5 million bytes of its 100 million. folders: as published, by the
-/// folder train, validation or test that a file is in (PG-19).
+/// How a text is divided into splits. place: the first part of the text trains, then come
+/// validation and test, each of a share of all bytes. enwik8: 90, 5 and 5 million bytes of its 100
+/// million. folders: as published, by the folder train, validation or test that a file is in
+/// (PG-19).
 enum class Division { place, enwik8, folders };
 Division division_from(const std::string& name);  ///< throws UsageError that lists the names
 const char* to_string(Division division);

@@ -63,7 +63,7 @@ int evaluate_listops(std::span<const std::uint16_t> tokens);
 /// dropped. Throws UsageError for another symbol and where round brackets are unbalanced.
 void parse_listops(std::string_view text, std::vector<std::uint16_t>& tokens);
 
-/// "[MAX 2 9 ]": the row for people; parse_listops takes it back.
+/// The row as text, "[MAX 2 9 ]"; parse_listops takes it back.
 std::string listops_text(std::span<const std::uint16_t> tokens);
 
 /// What a cache of such rows says of itself, whether they were generated or read.

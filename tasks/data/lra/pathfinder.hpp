@@ -72,8 +72,8 @@ class PathfinderGenerator final : public RowSource {
 /// What a cache of such images says of itself, whether they were generated or read.
 DataDescription pathfinder_description(int side);
 
-/// "curv_baseline", "curv_contour_length_9" or "curv_contour_length_14": the folder of a
-/// difficulty. Throws UsageError for another.
+/// The folder of a difficulty: "curv_baseline", "curv_contour_length_9" or
+/// "curv_contour_length_14". Throws UsageError for another.
 std::string pathfinder_folder(const std::string& difficulty);
 
 }  // namespace attnbench::tasks::data::lra

@@ -20,8 +20,8 @@ struct PathfinderFileRules {
   std::uint64_t seed = 0;           ///< of the split: 80 % train, 10 % validation, 10 % test
 };
 
-/// imgs/K/sample_I.png and metadata/K.npy under curv_baseline, curv_contour_length_9 or _14. A
-/// row's place follows from K, I and the seed, not from the order of the files; everybody else's
+/// Reads imgs/K/sample_I.png and metadata/K.npy under curv_baseline, curv_contour_length_9 or _14.
+/// A row's place follows from K, I and the seed, not from the order of the files; everybody else's
 /// split follows from the order in which a system listed them.
 ///
 /// Throws UsageError "FROM, member NAME: …": no such files; a PNG without a line of metadata, or a

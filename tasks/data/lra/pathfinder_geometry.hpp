@@ -44,7 +44,7 @@ struct Dash {
   Canvas occupied{0, 0};  ///< the line with its margin
 };
 
-/// All of a recipe that depends on the margin.
+/// The part of a recipe that depends on the margin.
 struct Geometry {
   /// `compat`: as in PathfinderRules.
   Geometry(const Recipe& recipe, int margin, bool compat);

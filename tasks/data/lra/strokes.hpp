@@ -44,8 +44,8 @@ Canvas reduced(const Canvas& canvas, int size);
 /// Each level the greatest within `shape` around it; nothing beyond the edges counts.
 Canvas dilated(const Canvas& canvas, const std::vector<Offset>& shape);
 
-/// Level 255 from `from` to `to`, both included: Bresenham for `width` 1, else all pixels whose
-/// centres lie within width / 2 of the line and between its ends.
+/// Draws level 255 from `from` to `to`, both included: Bresenham for `width` 1, else all pixels
+/// whose centres lie within width / 2 of the line and between its ends.
 void draw_line(Canvas& canvas, Offset from, Offset to, int width);
 
 }  // namespace attnbench::tasks::data::lra

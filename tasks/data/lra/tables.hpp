@@ -10,9 +10,9 @@
 
 namespace attnbench::tasks::data::lra {
 
-/// basic_train.tsv, basic_val.tsv and basic_test.tsv: a line "Source\tTarget", then an expression
-/// and its value. Round brackets are dropped; every row is held to its value. Where the archive has
-/// several such folders (the published one does), the deepest is read.
+/// Reads basic_train.tsv, basic_val.tsv and basic_test.tsv: a line "Source\tTarget", then an
+/// expression and its value. Round brackets are dropped; every row is held to its value. Where the
+/// archive has several such folders (the published one does), the deepest is read.
 ///
 /// Both throw UsageError "FROM, member NAME, line N: …": a split that is missing, another number of
 /// columns, a label that is not a number, out of range or not the value, no tokens, unbalanced
@@ -20,9 +20,9 @@ namespace attnbench::tasks::data::lra {
 std::unique_ptr<RowSource> read_listops(const std::filesystem::path& from,
                                         const ProgressCall& progress = {}, bool raw = false);
 
-/// new_aan_pairs.{train,eval,test}.tsv: no header, no quotes; label (0, 1, 0.0 or 1.0), two ids,
-/// two texts. Ids of tokens are byte + 1, 0 is padding. `keep`: bytes of a text that are kept, 1 to
-/// 10,000 (the original keeps 10,000, then cuts at its length).
+/// Reads new_aan_pairs.{train,eval,test}.tsv: no header, no quotes; label (0, 1, 0.0 or 1.0), two
+/// ids, two texts. Ids of tokens are byte + 1, 0 is padding. `keep`: bytes of a text that are kept,
+/// 1 to 10,000 (the original keeps 10,000, then cuts at its length).
 std::unique_ptr<RowSource> read_retrieval(const std::filesystem::path& from, int keep = 4096,
                                           const ProgressCall& progress = {}, bool raw = false);
 
