@@ -45,7 +45,7 @@ class Layer : public torch::nn::Module {
   /// [B, H, T, Dv], `layer` returns [B, T, C].
   Mixed forward(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& key_mask = {},
                 const at::Tensor& latents = {}, State* state = nullptr);
-  /// Only fills the roles, and passes the mask on. All roles fed by `before` must have x as their
+  /// Fills the roles only, and passes the mask on. All roles fed by `before` must have x as their
   /// source; a state holds the tensors of `before`.
   Inputs project(const at::Tensor& x, const at::Tensor& memory, const at::Tensor& latents = {},
                  State* state = nullptr, const at::Tensor& key_mask = {});

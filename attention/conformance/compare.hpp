@@ -19,22 +19,23 @@ std::vector<reference::RowIndex> sampled_rows(const Problem& problem, int sample
 /// These rows of an output, as the definition returns them.
 std::vector<double> rows_of(const at::Tensor& output, const std::vector<reference::RowIndex>& rows);
 
-/// Output against the definition. Allowed is the dtype's bar or, where the inputs are such that
-/// this dtype can do no better, what a naive run in it or rounding of the inputs alone would cost.
+/// Compares the output with the definition. Allowed is the dtype's bar or, where the inputs are
+/// such that this dtype can do no better, what a naive run in it or rounding of the inputs alone
+/// would cost.
 void compare_with_definition(Judge& judge, const Subject& subject, const Trial& trial,
                              const Inputs& inputs, const std::vector<reference::RowIndex>& rows);
 
-/// Output rows already computed against the definition, by the same rule.
+/// Compares output rows already computed with the definition, by the same rule.
 void compare_rows(Judge& judge, const Subject& subject, const Trial& trial, const Inputs& inputs,
                   const std::vector<reference::RowIndex>& rows, const std::string& where,
                   const std::vector<double>& got);
 
-/// Output and every gradient against the composite form in double, by the same rule. Numbers
+/// Compares output and every gradient with the composite form in double, by the same rule. Numbers
 /// smaller than `floor` in root mean square are compared as if they were of that size.
 void compare_with_composite(Judge& judge, const Subject& subject, const Trial& trial,
                             const Inputs& inputs, double floor = 1e-2);
 
-/// relative_rms with the size of `want` taken as `floor` at least.
+/// The relative_rms with the size of `want` taken as `floor` at least.
 double difference(const at::Tensor& got, const at::Tensor& want, double floor = 1e-2);
 
 }  // namespace attnbench::conformance

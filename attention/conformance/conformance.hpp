@@ -28,8 +28,8 @@ const char* to_string(PropertyOutcome status);
 struct Finding {
   std::string property;
   PropertyOutcome status = PropertyOutcome::not_applicable;
-  /// Broken: where, and by how much. Not applicable: why. Held: what was left out and why, or
-  /// empty.
+  /// The reason. Broken: where, and by how much. Not applicable: why. Held: what was left out and
+  /// why, or empty.
   std::string reason;
   double error = 0;  ///< the one that came closest to its tolerance or passed it; may be infinite
   double tolerance = 0;
@@ -37,15 +37,15 @@ struct Finding {
 
 struct CheckOptions {
   std::uint64_t seed = 1;
-  /// Where the implementation runs. What it is compared with is computed on the CPU.
+  /// The device on which the implementation runs. What it is compared with is computed on the CPU.
   std::string device = "cpu";
-  /// Of the mechanism, over the kit's choices (small chunks and windows).
+  /// The mechanism's options, over the kit's choices (small chunks and windows).
   std::map<std::string, OptionValue> options;
   /// Names of properties; empty = all. Throws UsageError for an unknown name.
   std::vector<std::string> only;
 };
 
-/// All of them, in the order in which `check` reports them.
+/// All properties, in the order in which `check` reports them.
 std::vector<Property> properties();
 
 /// Throws UsageError where `options` cannot be used; whatever the mechanism does, an exception

@@ -12,11 +12,11 @@ class Judge {
  public:
   /// `where` names the trial: "length 37, gradient of k".
   void compare(const std::string& where, double error, double tolerance);
-  /// Something that needs no number; `expectation` is what should be so.
+  /// Notes whether a property holds that needs no number; `expectation` says what should hold.
   void require(const std::string& expectation, bool holds);
-  /// Something went wrong that leaves nothing to compare.
+  /// Notes a failure that leaves nothing to compare.
   void fail(const std::string& what);
-  /// This trial was not made.
+  /// Notes that a trial was not made.
   void leave_out(const std::string& where, const std::string& reason);
 
   Finding finding(const std::string& property) const;

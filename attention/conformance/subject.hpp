@@ -54,7 +54,7 @@ class Subject {
   /// support it. `changes` override the kit's options, and `CheckOptions::options` both.
   std::optional<Trial> prepare(Judge& judge, const std::string& where, const TrialSizes& sizes = {},
                                const OptionValues& changes = {}, bool gradient = false) const;
-  /// The same for another pattern, with the parameters of `like`.
+  /// The trial for another pattern, with the parameters of `like`.
   std::optional<Trial> in_pattern(const Trial& like, Pattern pattern) const;
   /// The composite form in double, with the trial's parameters.
   Trial composite_in_double(const Trial& trial) const;

@@ -31,7 +31,7 @@ class Instance {
   virtual std::map<std::string, at::Tensor> tensors(bool parameters) const = 0;
   /// The output [B, H, T, Dv] for roles and key mask.
   virtual at::Tensor call(const Inputs& inputs) = 0;
-  /// The same from `state`, whose tensors are updated in place. The position is the caller's.
+  /// The output from `state`, whose tensors are updated in place. The position is the caller's.
   virtual at::Tensor step(const Inputs& inputs, State& state) = 0;
   virtual std::map<std::string, at::Tensor> empty_state(std::int64_t batch, std::int64_t capacity,
                                                         const at::TensorOptions& tensor) = 0;
@@ -39,7 +39,7 @@ class Instance {
   virtual void draw(std::uint64_t seed) = 0;
 };
 
-/// What was seen in this process.
+/// Observations in this process.
 struct Observed {
   std::optional<double> call_seconds;     ///< of an empty Python function, called in the same way
   std::optional<double> compile_seconds;  ///< what the first call took beyond the second
@@ -55,7 +55,7 @@ class Bridge {
   virtual std::string describe(const std::string& word) = 0;
   virtual std::unique_ptr<Instance> make(const std::string& word, Which which,
                                          const Options& options, const Problem& problem) = 0;
-  /// By the names of Cost's members.
+  /// The cost by the names of Cost's members.
   virtual std::map<std::string, double> cost(const std::string& word, const Problem& problem) = 0;
   /// Measures the empty call on the mechanism that was called last.
   virtual Observed observed() = 0;

@@ -20,7 +20,8 @@ at::Tensor draw_normal(std::uint64_t seed, const std::string& name,
                        const std::vector<std::int64_t>& shape, double deviation,
                        const Problem& problem);
 
-/// The same for large tensors: drawn on the problem's device, which gives other numbers there.
+/// Normal numbers for large tensors: drawn on the problem's device, which gives other numbers
+/// there.
 at::Tensor draw_normal_in_place(std::uint64_t seed, const std::string& name,
                                 const std::vector<std::int64_t>& shape, double deviation,
                                 const Problem& problem);

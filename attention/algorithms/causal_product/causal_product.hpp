@@ -13,7 +13,8 @@
 
 namespace attnbench::causal_product {
 
-/// phi: the identity, elu(x) + 1 or relu(x) + 1e-3. An x of -inf hides its token from the last two.
+/// The feature map phi: the identity, elu(x) + 1 or relu(x) + 1e-3. An x of -inf hides its token
+/// from the last two.
 enum class Feature { identity, elu_plus_one, relu_plus_floor };
 
 struct Form {
@@ -34,12 +35,12 @@ struct Form {
 at::Tensor materialised(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                         at::Tensor state = {});
 
-/// Token by token: O(F M) workspace for any T. The gradient keeps only the inputs.
+/// The form token by token: O(F M) workspace for any T. The gradient keeps only the inputs.
 at::Tensor scan(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                 at::Tensor state = {});
 
-/// By chunks of `chunk` tokens, as matrix products; bounded workspace for any T. The gradient keeps
-/// only the inputs.
+/// The form by chunks of `chunk` tokens, as matrix products; bounded workspace for any T. The
+/// gradient keeps only the inputs.
 at::Tensor chunked(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                    std::int64_t chunk, at::Tensor state = {});
 
@@ -50,14 +51,14 @@ struct Memory {
   at::Tensor normaliser;
 };
 
-/// Those of a mechanism before its first token, "sum" and "normaliser".
+/// The state of a mechanism before its first token, "sum" and "normaliser".
 State empty_state(const Problem& problem, std::int64_t batch, std::int64_t features,
                   const at::TensorOptions& tensor);
 
-/// One kernel each forward and backward (attention/kernels/causal_product.hpp): float32, float64
-/// and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. The gradient keeps only
-/// the inputs. Random features and relu are computed before the kernel, for a few tokens at a time
-/// forward, for a few heads at a time backward.
+/// The form with one kernel each forward and backward (attention/kernels/causal_product.hpp):
+/// float32, float64 and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. The
+/// gradient keeps only the inputs. Random features and relu are computed before the kernel, for a
+/// few tokens at a time forward, for a few heads at a time backward.
 at::Tensor fused(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                  const Memory* memory = nullptr);
 /// Whether it supports the problem, and the workspace of its forward pass.
@@ -74,7 +75,7 @@ struct ProductSizes {
   double width = 1;     ///< of the values, without the column of ones
   double bytes = 4;     ///< of one element of the inputs
   bool causal = true;
-  /// Of one element in computation: at least float32.
+  /// Bytes of one element in computation: at least float32.
   double wide_bytes() const { return bytes > 4 ? bytes : 4; }
 };
 

@@ -38,16 +38,16 @@ struct Call {
 /// `state` [B, H, D, Dv] is defined they continue from it, advance it in place and record no
 /// gradients.
 
-/// All tokens at once by a [T, T] matrix.
+/// The form for all tokens at once, by a [T, T] matrix.
 at::Tensor parallel(const Call& call, at::Tensor state = {});
-/// Token by token.
+/// The form token by token.
 at::Tensor scan(const Call& call, at::Tensor state = {});
-/// By chunks of `chunk` tokens side by side, then the state from chunk to chunk. An erasure is
-/// solved for within a chunk: the WY form of Yang et al. 2024 (DeltaNet), section 3.2.
+/// The form by chunks of `chunk` tokens side by side, then the state from chunk to chunk. An
+/// erasure is solved for within a chunk: the WY form of Yang et al. 2024 (DeltaNet), section 3.2.
 at::Tensor chunked(const Call& call, std::int64_t chunk, at::Tensor state = {});
 
-/// In one kernel, see attention/kernels/gated_state.hpp. In float32 for 16-bit inputs; its
-/// gradients are a kernel, too.
+/// The form in one kernel, see attention/kernels/gated_state.hpp. It computes in float32 for 16-bit
+/// inputs; its gradients are a kernel, too.
 at::Tensor fused(const Call& call, at::Tensor state = {});
 /// Whether it does a problem with `rows` rows of state and so many log decays of a token. On a CUDA
 /// device only a causal product, with one decay a token or none.
@@ -68,7 +68,7 @@ struct StateSizes {
   double wide_bytes() const { return bytes > 4 ? bytes : 4; }
 };
 StateSizes sizes_of(const Problem& problem, std::int64_t rows);
-/// With a log decay for each channel of the key, which are the rows of the state.
+/// The sizes with a log decay for each channel of the key, which are the rows of the state.
 StateSizes channel_gated_sizes(const Options& options, const Problem& problem);
 
 Cost parallel_cost(const StateSizes& sizes);
@@ -96,8 +96,8 @@ struct Recipe {
   std::function<StateSizes(const Options&, const Problem&)> sizes;
 };
 
-/// composite, scan, chunked and fused, whose state is "memory" [B, H, D, Dv]; the mechanism has the
-/// options `chunk` and `output`.
+/// The implementations composite, scan, chunked and fused, whose state is "memory" [B, H, D, Dv];
+/// the mechanism has the options `chunk` and `output`.
 std::vector<Implementation> implementations(const Recipe& recipe);
 /// An entry of that name with those implementations, and the claims, the pattern and the support of
 /// this kind; the rest, `make` included, is the mechanism's.
@@ -121,7 +121,8 @@ class GatedState : public MixesTokens {
                                                                 "query", "key", "value"}) const;
 };
 
-/// Its own options, `output`, what may come `before` the roles that `fed` names, and `chunk`.
+/// The options of a mechanism: its own, `output`, what may come `before` the roles that `fed`
+/// names, and `chunk`.
 std::vector<Option> options(std::vector<Option> own,
                             const std::string& fed = "queries, keys and values");
 /// How the published layers differ in what comes before.

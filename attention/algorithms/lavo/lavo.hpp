@@ -26,7 +26,8 @@ struct Carry {
 /// The carry before the first token; with `sum` if `dissected`.
 Carry empty_carry(std::int64_t batch, const at::Tensor& bases, bool dissected);
 
-/// u [B, H, r] of the mean of x [B, H, S, D] over the real tokens; 0 if there is none.
+/// The coordinates u [B, H, r] of the mean of x [B, H, S, D] over the real tokens; 0 if there is
+/// none.
 at::Tensor compressed(const at::Tensor& x, const at::Tensor& mask, const Memory& memory);
 
 /// The read of queries [B, H, T, D] from one memory u [B, H, r] that all of them see: [B, H, T, D].
@@ -70,13 +71,13 @@ struct Call {
 /// Every query reads the memory of all real tokens: the bidirectional and cross patterns.
 at::Tensor bidirectional(const Call& call);
 
-/// Causal, from `carry` on, which is advanced, after `position` tokens. At most `most` tokens per
-/// piece, in whole windows if that permits it. Differentiable if there is a single piece, as from
-/// position 0 with `most` no less than the tokens.
+/// The causal pattern, from `carry` on, which is advanced, after `position` tokens. At most `most`
+/// tokens per piece, in whole windows if that permits it. Differentiable if there is a single
+/// piece, as from position 0 with `most` no less than the tokens.
 at::Tensor causal(const Call& call, Carry& carry, std::int64_t position, std::int64_t most);
 
-/// The same from the first token, differentiable: the backward pass recomputes the pieces from the
-/// last to the first, each from the carry at its start.
+/// The causal pattern from the first token, differentiable: the backward pass recomputes the pieces
+/// from the last to the first, each from the carry at its start.
 at::Tensor causal_recomputed(const Call& call, std::int64_t most);
 
 /// One token with its local output [B, H, 1, D].
@@ -90,8 +91,8 @@ at::Tensor token(const Call& call, const at::Tensor& local, Carry& carry, std::i
 /// number per query.
 at::Tensor fused(const Call& call);
 
-/// Causal, after `position` tokens. With a carry it continues from it, advances it in place and
-/// records no gradients.
+/// The causal pattern, after `position` tokens. With a carry it continues from it, advances it in
+/// place and records no gradients.
 at::Tensor fused_causal(const Call& call, Carry* carry, std::int64_t position);
 
 /// One token with its local output [B, H, 1, D].

@@ -21,12 +21,13 @@ struct Call {
 
 enum class Form { composite, scan, chunked, fused };
 
-/// Causal y [B, H, T, D] in the dtype of the values. With a carry it continues from it, advances it
-/// and records no gradients. Without a gradient the workspace of Form::fused does not grow with T.
+/// The causal pattern: y [B, H, T, D] in the dtype of the values. With a carry it continues from
+/// it, advances it and records no gradients. Without a gradient the workspace of Form::fused does
+/// not grow with T.
 at::Tensor causal(const Call& call, Form form, std::int64_t chunk,
                   prefix_pool::Carry* carry = nullptr);
 
-/// The same with a bidirectional latent part; Form::scan is not supported.
+/// The mixture with a bidirectional latent part; Form::scan is not supported.
 at::Tensor bidirectional(const Call& call, Form form);
 
 /// Tokens per segment of a causal form without a gradient: whole pieces of the chunked pool; and

@@ -21,7 +21,7 @@ class Performer : public Mechanism {
 
   std::vector<Role> roles() const override;
   void draw_parameters(std::uint64_t seed) override;
-  /// In float32 for 16-bit inputs: sums over many tokens need the mantissa.
+  /// The empty state, in float32 for 16-bit inputs: sums over many tokens need the mantissa.
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const override;
 
@@ -29,7 +29,7 @@ class Performer : public Mechanism {
   void count_forward();
   /// The map of queries or keys. In the exact form the half square of queries cancels.
   Features features(bool half_square) const;
-  /// D^{-1/4}: on queries and on keys.
+  /// The scale of queries and of keys, D^{-1/4}.
   double scale() const;
   bool relu() const { return options.text("kernel") == "relu"; }
   bool published() const { return options.text("form") == "published"; }
@@ -44,7 +44,7 @@ class Performer : public Mechanism {
 
 enum class PerformerWay { composite, scan, chunked, fused };
 
-/// Implementation::mix of each.
+/// The Implementation::mix of each way.
 Mixed mix_performer(PerformerWay way, Mechanism& mechanism, const Inputs& inputs, State* state);
 
 }  // namespace attnbench

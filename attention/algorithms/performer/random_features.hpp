@@ -22,8 +22,8 @@ struct RandomFeatures {
   bool chi_norms = true;
 };
 
-/// [S, D] or [blocks, S, D] in float32 at least, on the problem's device. The numbers depend only
-/// on the seed, the name and the sizes.
+/// Random features [S, D] or [blocks, S, D] in float32 at least, on the problem's device. The
+/// numbers depend only on the seed, the name and the sizes.
 at::Tensor draw_features(std::uint64_t seed, const std::string& name, const RandomFeatures& asked,
                          const Problem& problem);
 

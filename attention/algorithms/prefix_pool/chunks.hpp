@@ -30,8 +30,8 @@ struct ChunkGradients {
 Chunks cut(const at::Tensor& query, Query kind, const at::Tensor& k, const at::Tensor& v,
            const Piece& piece, Carry& carry);
 
-/// y [M, c, D], by matrix products if the range of a chunk's running maxima permits, else by a
-/// direct form in blocks of 16 tokens.
+/// The outputs y [M, c, D], by matrix products if the range of a chunk's running maxima permits,
+/// else by a direct form in blocks of 16 tokens.
 at::Tensor outputs(const Chunks& chunks);
 
 /// The gradients of the same, given dLoss/dy [M, c, D].

@@ -27,7 +27,8 @@ struct Carry {
   at::Tensor normaliser;  ///< [B, H, L]
   at::Tensor sum;         ///< [B, H, L, D]
 
-  /// The same storage with batches and heads as one dimension: [N, L], [N, L], [N, L, D].
+  /// The carry in the same storage, with batches and heads as one dimension: [N, L], [N, L], [N, L,
+  /// D].
   Carry flat() const;
 };
 
@@ -45,25 +46,25 @@ enum class Query { weights, logits, logits_plus_z };
 /// tensors [B, H, T, L] or L random features of narrower tokens. With a carry they continue from
 /// it, advance it in place and record no gradients.
 
-/// All prefixes at once, [B, H, T, L, D] in memory. Gradients by autograd.
+/// The form for all prefixes at once, [B, H, T, L, D] in memory. Gradients by autograd.
 at::Tensor materialised(const Operand& query, Query kind, const Operand& scores,
                         const at::Tensor& values, Carry* carry = nullptr);
 
-/// Token by token: O(L D) workspace for any T. The gradient keeps only the inputs.
+/// The form token by token: O(L D) workspace for any T. The gradient keeps only the inputs.
 at::Tensor scan(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values,
                 Carry* carry = nullptr);
 
-/// By chunks of `chunk` tokens, as matrix products; bounded workspace for any T. A chunk whose
-/// running maxima rise by more than the exponent range is computed by a direct form. The gradient
-/// keeps only the inputs. The scale of a chunk is its overall maximum, so causality holds up to
-/// rounding, not to the bit.
+/// The form by chunks of `chunk` tokens, as matrix products; bounded workspace for any T. A chunk
+/// whose running maxima rise by more than the exponent range is computed by a direct form. The
+/// gradient keeps only the inputs. The scale of a chunk is its overall maximum, so causality holds
+/// up to rounding, not to the bit.
 at::Tensor chunked(const Operand& query, Query kind, const Operand& scores,
                    const at::Tensor& values, std::int64_t chunk, Carry* carry = nullptr);
 
-/// One kernel each forward and backward (attention/kernels/prefix_pool.hpp): float32, float64 and
-/// bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. The gradient keeps only the
-/// inputs. Random features are computed for a few tokens at a time forward, for a few heads at a
-/// time backward.
+/// The form with one kernel each forward and backward (attention/kernels/prefix_pool.hpp): float32,
+/// float64 and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. The gradient
+/// keeps only the inputs. Random features are computed for a few tokens at a time forward, for a
+/// few heads at a time backward.
 at::Tensor fused(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values,
                  Carry* carry = nullptr);
 /// Whether it supports the problem, and the workspace of its forward pass.
@@ -71,14 +72,14 @@ Support fused_supports(const Problem& problem, std::int64_t latents);
 double fused_workspace_bytes(const Problem& problem, std::int64_t latents,
                              Query kind = Query::logits);
 
-/// Not causal: every row reads the softmax averages over all tokens, of scores [B, H, S, L] and
-/// values [B, H, S, D], with a query [B, H, T, L]. Gradients by autograd.
+/// The pool that is not causal: every row reads the softmax averages over all tokens, of scores [B,
+/// H, S, L] and values [B, H, S, D], with a query [B, H, T, L]. Gradients by autograd.
 at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values);
 
-/// The same in one kernel (attention/kernels/whole_pool.hpp) on the CPU: float32, float64 and
-/// bfloat16. Random features, of query and scores with the same omega, are computed in the kernel;
-/// with a gradient before it, in float32 at least. The gradient keeps only the logits and the
-/// values.
+/// The pool that is not causal in one kernel (attention/kernels/whole_pool.hpp) on the CPU:
+/// float32, float64 and bfloat16. Random features, of query and scores with the same omega, are
+/// computed in the kernel; with a gradient before it, in float32 at least. The gradient keeps only
+/// the logits and the values.
 at::Tensor whole_fused(const Operand& query, Query kind, const Operand& scores,
                        const at::Tensor& values);
 /// Whether it supports the problem, and the workspace of its forward pass.
@@ -94,11 +95,11 @@ struct PoolSizes {
   double latents = 1;  ///< L, per head
   double width = 1;    ///< D of the values
   double bytes = 4;    ///< of one element of the inputs
-  /// Of one element in computation: at least float32.
+  /// Bytes of one element in computation: at least float32.
   double wide_bytes() const { return bytes > 4 ? bytes : 4; }
 };
 
-/// Of `whole`, with `tokens` queries and this many keys.
+/// The cost of `whole`, with `tokens` queries and this many keys.
 Cost whole_cost(const PoolSizes& sizes, double keys);
 Cost materialised_cost(const PoolSizes& sizes);
 Cost scan_cost(const PoolSizes& sizes);
@@ -109,7 +110,7 @@ Cost whole_fused_cost(const PoolSizes& sizes, const Problem& problem, Query kind
 
 // ---- shared by the forms
 
-/// The same in the kernels' enumeration.
+/// The kind of query in the kernels' enumeration.
 kernels::PoolQuery kernel_query(Query kind);
 
 /// The empty carry, flat, for scores [B, H, T, L] and values [B, H, T, D].
@@ -118,8 +119,8 @@ Carry flat_empty_carry(const Operand& scores, const at::Tensor& values);
 at::Tensor shrink(const at::Tensor& from, const at::Tensor& to);
 /// 1 / x, and 0 where x is 0.
 at::Tensor reciprocal_or_zero(const at::Tensor& x);
-/// p from `query`, with `normaliser` the running sums of exp(k - maximum); for logits_plus_z 0 if
-/// no token is visible.
+/// The weights p from `query`, with `normaliser` the running sums of exp(k - maximum); for
+/// logits_plus_z 0 if no token is visible.
 at::Tensor weights_of(const at::Tensor& query, Query kind, const at::Tensor& maximum,
                       const at::Tensor& normaliser);
 /// What the scores' gradient subtracts for every later token: dp, or for logits_plus_z sum_l p dp,

@@ -86,7 +86,7 @@ typename F::Sizes sizes_of(const Problem& problem, std::int64_t rows,
   return sizes;
 }
 
-/// One kernel call, into `out`; dense rows of one dtype.
+/// Makes one kernel call, into `out`; dense rows of one dtype.
 template <class F>
 void run(const Tensor& query, const Tensor& key, const Tensor& values, const typename F::Form& form,
          const typename F::Carry* carry, const Tensor& out) {

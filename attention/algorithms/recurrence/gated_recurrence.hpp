@@ -43,14 +43,14 @@ at::Tensor empty_state(std::int64_t batch, std::int64_t heads, std::int64_t widt
 /// The three forms: h [B, H, T, D] in the dtype of `value`. With a defined `state` they continue
 /// from it, advance it in place and record no gradients.
 
-/// All tokens at once; blocks of 32 tokens side by side. Gradients by autograd.
+/// The form for all tokens at once; blocks of 32 tokens side by side. Gradients by autograd.
 at::Tensor materialised(const Call& call, at::Tensor state = {});
 
-/// Token by token; bounded workspace for any T. The gradient keeps only the inputs.
+/// The form token by token; bounded workspace for any T. The gradient keeps only the inputs.
 at::Tensor scan(const Call& call, at::Tensor state = {});
 
-/// Chunks of `chunk` tokens side by side, then the state from chunk to chunk; bounded workspace for
-/// any T. The gradient keeps only the inputs.
+/// The form by chunks of `chunk` tokens side by side, then the state from chunk to chunk; bounded
+/// workspace for any T. The gradient keeps only the inputs.
 at::Tensor chunked(const Call& call, std::int64_t chunk, at::Tensor state = {});
 
 /// The quantity that the draw of lambda makes uniform.
@@ -59,7 +59,7 @@ enum class DecayInit {
   recurrentgemma  ///< the square of its eighth root, in [0.9^2, 0.999^2]: a in [0.43, 0.992]
 };
 
-/// lambda [heads, width].
+/// The parameter lambda [heads, width].
 at::Tensor draw_lambda(std::uint64_t seed, const std::string& name, std::int64_t heads,
                        std::int64_t width, const Problem& problem,
                        DecayInit init = DecayInit::paper);

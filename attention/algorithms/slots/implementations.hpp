@@ -19,12 +19,12 @@ struct SlotMechanism {
   /// The other patterns, and their cost, in tensor operations.
   std::function<Mixed(const Mechanism&, const Inputs&)> whole;
   std::function<Cost(const Options&, const Problem&)> whole_cost;
-  /// The same by the tiled softmax.
+  /// The other patterns, and their cost, by the tiled softmax.
   std::function<Mixed(const Mechanism&, const Inputs&)> whole_tiled;
   std::function<Cost(const Options&, const Problem&)> whole_tiled_cost;
 };
 
-/// composite, scan, chunked and fused.
+/// The implementations composite, scan, chunked and fused.
 std::vector<Implementation> implementations(const SlotMechanism& mechanism);
 
 /// A state of the causal pattern: maximum (where omega = exp), normaliser and sum.

@@ -18,7 +18,7 @@ Cost composite_cost(const Options& options, const Problem& problem);
 
 /// The sizes of the tiled kernel's call: as many keys as the projected length.
 kernels::SoftmaxSizes tiled_sizes(const Options& options, const Problem& problem);
-/// Projections, then the tiled kernel.
+/// The cost of the projections, then the tiled kernel.
 Cost tiled_cost(const Options& options, const Problem& problem);
 
 }  // namespace attnbench::linformer

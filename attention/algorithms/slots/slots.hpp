@@ -16,7 +16,7 @@
 
 namespace attnbench::slots {
 
-/// omega: exp; log2(1 + 2^u); elu(u) + 1; or softplus(elu(u) + 1).
+/// The weight function omega: exp; log2(1 + 2^u); elu(u) + 1; or softplus(elu(u) + 1).
 enum class Weight { exponential, softplus_b2, elu_plus_one, composed };
 
 struct Form {
@@ -48,20 +48,21 @@ Memory empty_memory(const Form& form, const std::vector<std::int64_t>& sum_sizes
 /// The causal forms: y [B, H, T, Dv] in the dtype of the query. With a memory they continue from
 /// it, advance it in place and record no gradients.
 
-/// All memories at once, in plain tensor operations: O(T L D) numbers. Gradients by autograd.
+/// The form for all memories at once, in plain tensor operations: O(T L D) numbers. Gradients by
+/// autograd.
 at::Tensor materialised(const Call& call, const Form& form, Memory* memory = nullptr);
 
-/// By matrix products over chunks of `chunk` tokens; a chunk of one token is the recurrence itself,
-/// as is a chunk in which the running maximum of u rises beyond the exponent range. Bounded
-/// workspace for any T; the gradient keeps the inputs and the memory at the start of each piece.
-/// With omega = exp the scale is the maximum of a whole chunk, so causality holds up to rounding,
-/// not to the bit.
+/// The form by matrix products over chunks of `chunk` tokens; a chunk of one token is the
+/// recurrence itself, as is a chunk in which the running maximum of u rises beyond the exponent
+/// range. Bounded workspace for any T; the gradient keeps the inputs and the memory at the start of
+/// each piece. With omega = exp the scale is the maximum of a whole chunk, so causality holds up to
+/// rounding, not to the bit.
 at::Tensor chunked(const Call& call, const Form& form, std::int64_t chunk,
                    Memory* memory = nullptr);
 
-/// For all weights but exp: two causal products in one kernel each (causal_product/fused.cpp), a
-/// few tokens at a time. With a gradient all tokens are processed at once, and autograd keeps O(T
-/// L) numbers.
+/// The form for all weights but exp: two causal products in one kernel each
+/// (causal_product/fused.cpp), a few tokens at a time. With a gradient all tokens are processed at
+/// once, and autograd keeps O(T L) numbers.
 at::Tensor fused(const Call& call, const Form& form, Memory* memory = nullptr);
 
 // ---- keys and values pooled by the same weights (softmax_pool.cpp)
@@ -70,7 +71,7 @@ struct Pooled {
   at::Tensor keys, values;  ///< [B, H, T, D], [B, H, T, Dv]
 };
 
-/// By the weights of a call whose queries see all real keys.
+/// The pool by the weights of a call whose queries see all real keys.
 Pooled softmax_pooled(const SoftmaxCall& call);
 
 /// Whether one kernel is used: on the CPU in float32 and float64, without a gradient. In bfloat16
@@ -95,14 +96,14 @@ struct Sizes {
   /// Columns of a slot: keys, and values if they are not the keys.
   double columns() const { return width() + (tied ? 0 : value_width()); }
   double bytes() const { return static_cast<double>(bytes_of(problem.dtype)); }
-  /// Of one element in computation: at least float32.
+  /// Bytes of one element in computation: at least float32.
   double wide_bytes() const { return bytes() > 4 ? bytes() : 4; }
 };
 
 /// The patterns without an order: softmax over the tokens, then over the slots, in tensor
 /// operations.
 Cost bidirectional_cost(const Sizes& sizes);
-/// The same by the tiled softmax: as many queries as slots against all tokens, then all tokens
+/// The cost by the tiled softmax: as many queries as slots against all tokens, then all tokens
 /// against the slots. A Perceiver packs keys and values at once, or one after the other with the
 /// same weights computed twice.
 Cost tiled_cost(const Sizes& sizes);

@@ -23,15 +23,15 @@ struct BandedMechanism {
 Implementation composite_softmax(const BandedMechanism& mechanism);
 /// Reads the options query_chunk and key_chunk.
 Implementation chunked_softmax(const BandedMechanism& mechanism);
-/// In the kernel of the problem's device.
+/// The implementation in the kernel of the problem's device.
 Implementation tiled_softmax(const BandedMechanism& mechanism);
-/// The same on a CUDA device only, under the name of the other mechanisms' kernels.
+/// The tiled implementation on a CUDA device only, under the name of the other mechanisms' kernels.
 Implementation fused_softmax(const BandedMechanism& mechanism);
 /// torch_sdpa, where LibTorch chooses the backend, and, if LibTorch supports CUDA,
 /// torch_sdpa_flash, _cudnn, _efficient and _math, which refuse what their backend does not
 /// support. Empty for LibTorch before 2.1.
 std::vector<Implementation> sdpa_softmax(const BandedMechanism& mechanism);
-/// All of these.
+/// All implementations above.
 std::vector<Implementation> softmax_implementations(const BandedMechanism& mechanism);
 
 /// The cost common to all implementations: model FLOPs, minimal bytes, state.
@@ -42,7 +42,7 @@ Cost common_softmax_cost(const BandedMechanism& mechanism, const Options& option
 double blocked_pairs(const Problem& problem, const Window& band, std::int64_t rows,
                      std::int64_t columns, bool whole);
 
-/// `first`, then the options query_chunk and key_chunk with these defaults.
+/// The options `first`, then the options query_chunk and key_chunk with these defaults.
 std::vector<Option> chunk_options(std::vector<Option> first, std::int64_t query_chunk,
                                   std::int64_t key_chunk);
 /// The option scale, and its value with 0 resolved to 1/sqrt(head_dim).

@@ -17,9 +17,9 @@ struct RelativeBias {
 /// query must have a key in its band, padded or not, and H = G. The workspace is T times the band.
 at::Tensor relative_band(const SoftmaxCall& call, const RelativeBias& bias);
 
-/// The same in the tiled kernel, in the dtype of the inputs and with a workspace that does not grow
-/// with T; a query may see no key. The band must not exceed the bias. On a CUDA device the kernel
-/// has no bias: `tiled_supports` refuses it.
+/// The attention in the tiled kernel, in the dtype of the inputs and with a workspace that does not
+/// grow with T; a query may see no key. The band must not exceed the bias. On a CUDA device the
+/// kernel has no bias: `tiled_supports` refuses it.
 at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias);
 
 /// One query per head against keys in any order: key i of `call` is at `distance[i]` from it, and

@@ -9,7 +9,7 @@
 
 namespace attnbench {
 
-/// Longer than any sequence.
+/// A number of tokens that no sequence reaches.
 constexpr std::int64_t unlimited = std::int64_t{1} << 40;
 
 /// One call: q [B, H, T, D], k [B, G, S, D], v [B, G, S, Dv], G a divisor of H. Query t is at key
@@ -31,7 +31,7 @@ struct SoftmaxCall {
   bool sees_all() const;
   /// Whether there may be a query that sees no key.
   bool may_see_none() const;
-  /// The same with zeros for padded keys and values.
+  /// The call with zeros for padded keys and values.
   SoftmaxCall without_padding() const;
 };
 

@@ -39,7 +39,8 @@ struct Operand {
   }
   /// The whole input, [B, H, T, S] in `type`, with gradients by autograd.
   at::Tensor all(at::ScalarType type) const { return features.of(whole.to(type)); }
-  /// As part_of and rows_of. Their gradients are written into `d_whole`, of the shape of `whole`.
+  /// The piece's tokens, as part_of and rows_of give them. Their gradients are written into
+  /// `d_whole`, of the shape of `whole`.
   at::Tensor part(const Piece& piece, at::ScalarType type) const;
   at::Tensor rows(std::int64_t begin, std::int64_t count, at::ScalarType type) const;
   void put_part_gradient(const at::Tensor& d_whole, const Piece& piece,

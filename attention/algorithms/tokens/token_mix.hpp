@@ -15,7 +15,8 @@ namespace attnbench {
 class TokenMix : public torch::nn::Module {
  public:
   using torch::nn::Module::Module;
-  /// With a state: continues from the tensors that `add_state` created, and updates them.
+  /// Mixes the tokens of x. With a state: continues from the tensors that `add_state` created, and
+  /// updates them.
   virtual at::Tensor forward(const at::Tensor& x, State* state) = 0;
   virtual void draw_parameters(std::uint64_t seed) = 0;
   virtual void add_state(State& state, std::int64_t batch,
@@ -44,7 +45,7 @@ class LooksAhead {
  public:
   virtual ~LooksAhead() = default;
   virtual bool looks_ahead() const = 0;
-  /// In place of Mechanism::before where it looks ahead. The mask as in BothDirections.
+  /// Replaces Mechanism::before where it looks ahead. The mask is as in BothDirections.
   virtual at::Tensor before_masked(const at::Tensor& x, const at::Tensor& key_mask) = 0;
 };
 
@@ -61,7 +62,8 @@ class MixesTokens : public Mechanism, public LooksAhead {
   void draw_parameters(std::uint64_t seed) override;
 
  protected:
-  /// Of the roles that it feeds: Feed::before, or projected where the option `before` is none.
+  /// The feed of the roles that it feeds: Feed::before, or projected where the option `before` is
+  /// none.
   Feed fed() const { return ahead_ || both_ ? Feed::before : Feed::projected; }
   /// The roles, of which it feeds those of these names.
   std::vector<Role> feeding(std::vector<Role> roles, const std::vector<std::string>& names) const;

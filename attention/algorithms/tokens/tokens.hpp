@@ -13,15 +13,15 @@
 
 namespace attnbench {
 
-/// float32 for 16-bit types, else `type`: the dtype of sums over many tokens.
+/// The dtype of sums over many tokens: float32 for 16-bit types, else `type`.
 at::ScalarType compute_type(at::ScalarType type);
 at::TensorOptions compute_type(const at::TensorOptions& options);
 
 /// Whether gradients are recorded for any of these tensors; undefined ones are ignored.
 bool gradient_wanted(const std::vector<at::Tensor>& tensors);
 
-/// True at padding, [B, 1, T, 1], for a mask [B, T] that is true at real tokens; undefined without
-/// a mask.
+/// The mask of padding [B, 1, T, 1], true there, for a mask [B, T] that is true at real tokens;
+/// undefined without a mask.
 at::Tensor padded_tokens(const at::Tensor& key_mask);
 /// x [B, H, T, w] with `value` at padding; x itself without a mask. Padding may hold anything, NaN
 /// included, so that it is replaced, not multiplied by 0.
@@ -51,7 +51,7 @@ at::Tensor rotated(const at::Tensor& x, std::int64_t first, double base, Rotatio
 struct Piece {
   std::int64_t begin, count, size;
   std::int64_t tokens() const { return count * size; }
-  /// The same tokens, counted from the piece's first.
+  /// The piece's tokens, counted from the piece's first.
   Piece alone() const { return {0, count, size}; }
 };
 

@@ -34,9 +34,9 @@ auto guarded(const Work& work) {
 /// What a call must leave as it was: whatever in PyTorch decides how others are computed.
 class Surroundings {
  public:
-  /// As they are now, with the state of the CPU's default generator where `generator` says so: that
-  /// costs too much for a call. Those of CUDA are not kept, since asking for them makes a context
-  /// on each card; whoever draws seeds all of them (at::manual_seed).
+  /// Records them as they are now, with the state of the CPU's default generator where `generator`
+  /// says so: that costs too much for a call. Those of CUDA are not kept, since asking for them
+  /// makes a context on each card; whoever draws seeds all of them (at::manual_seed).
   explicit Surroundings(bool generator = false);
   /// What has changed since, in words; empty where nothing has.
   std::string changes() const;
