@@ -44,9 +44,8 @@ struct Timed {
 /// Why `timed` is too short for the work, as a sentence with numbers; nothing where it is possible.
 /// The floor it is compared with is a lower bound:
 /// - traffic: each level of memory serves as much as it holds, since most of what is a little
-/// larger
-///   than a cache may still be in it; shared levels (the last cache and memory) may be 1.5 times as
-///   fast as measured, when neighbours were busy;
+///   larger than a cache may still be in it; shared levels (the last cache and memory) may be 1.5
+///   times as fast as measured, when neighbours were busy;
 /// - products: on a CPU at least at the float32 rate of multiply-adds, in narrow dtypes at 16 times
 ///   that (matrix units, which not every library uses); on a GPU at the rate of its fastest dtype;
 /// - exponentials of narrow dtypes at twice the rate: they need fewer digits.
