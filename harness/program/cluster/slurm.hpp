@@ -1,4 +1,4 @@
-// Slurm's own programs: sbatch, squeue. Their answers are text that is theirs to choose.
+// Slurm's own programs: sbatch, squeue. Their answers are text in their own wording.
 #pragma once
 
 #include <optional>

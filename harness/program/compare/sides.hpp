@@ -15,8 +15,7 @@ namespace attnbench::compare {
 /// The rule by which the cells of two sides are matched: the same task, device and values of their
 /// axes.
 struct MatchRule {
-  bool by_label =
-      true;  ///< whether labels must be equal, too; else each side has one label of its own
+  bool by_label = true;           ///< whether labels must match; else one label a side
   std::set<std::string> ignored;  ///< settings and options in which the sides differ on purpose
   bool one_build = false;         ///< whether both are one build: equal cells are left out
 };

@@ -30,8 +30,7 @@ struct WorkerOptions {
   /// The time limit from one plugin to the next, while the worker starts: it gives up on each of
   /// them itself before that.
   double step_limit_seconds = 30;
-  std::filesystem::path
-      log;  ///< file of the worker's standard outputs; empty = a file without a name
+  std::filesystem::path log;      ///< of the worker's outputs; empty = a file without a name
   std::filesystem::path program;  ///< empty = attnbench-worker beside the running program
 };
 

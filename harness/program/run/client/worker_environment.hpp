@@ -26,12 +26,10 @@ struct WorkerSurroundings {
 
 /// The environment of a worker started from the environment `ours`, both as "NAME=value" entries.
 /// - OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are removed, unless `keep_blas_core`: they can halve
-/// the
-///   speed, and OpenBLAS reads them in a constructor, so that they cannot be undone later.
+///   the speed, and OpenBLAS reads them in a constructor, so that they cannot be undone later.
 ///   `blas_core` replaces them.
 /// - An OpenBLAS that shares LibTorch's OpenMP threads comes before one with threads of its own:
-/// two
-///   pools that spin on the same cores made softmax forward and backward at T=512 take 36 ms
+///   two pools that spin on the same cores made softmax forward and backward at T=512 take 36 ms
 ///   instead of 8 (2 cores). With `keep_blas_core` a BLAS in LD_LIBRARY_PATH comes first.
 /// - Where runs share cores threads wait passively: beside two busy processes a training of 1 s on
 ///   two threads took 30 to 60 s with active and 2 s with passive waiting (2 cores).
