@@ -73,7 +73,7 @@ struct RunInfo {
   std::optional<double> waited_for_quiet_seconds;
   std::optional<std::vector<std::string>> plugins;  ///< as the command line named them
   std::optional<ShardInfo> shard;
-  // Of a merged result:
+  // Members of a merged result:
   std::optional<std::vector<MergedRun>> merged;
   std::vector<std::string> forced;  ///< what differs between those runs
   std::optional<Json> submission;   ///< the submission that started them

@@ -24,7 +24,7 @@ struct TimingRound {
   std::optional<double> high_seconds;
   std::vector<double> samples_seconds;
   std::string stop;  ///< why sampling ended: interval, time or samples
-  // Of what ran on the CPU:
+  // Members of what ran on the CPU:
   std::optional<std::vector<double>> samples_cpu_share;
   std::optional<std::vector<std::int64_t>> samples_switches;  ///< involuntary, of each sample
   std::optional<std::vector<std::size_t>> preempted;          ///< indices of samples_seconds
@@ -32,7 +32,7 @@ struct TimingRound {
   std::optional<double> stolen_share;  ///< of its CPUs' time, by the hypervisor
   std::optional<double> others_share;  ///< of its CPUs' time, by other processes
   bool own_threads_waited = false;     ///< more threads than CPUs, which is not a disturbance
-  // Of what ran on a device:
+  // Members of what ran on a device:
   std::optional<double> clock_ratio;        ///< its clock over its greatest, just after
   std::optional<bool> graph;                ///< a recorded graph was timed
   std::optional<std::string> graph_reason;  ///< why none was where one was wanted

@@ -17,7 +17,7 @@ struct CacheSizes {
   std::int64_t l3 = 32 << 20;
 };
 
-/// From /sys; a level that is missing there keeps the default above.
+/// The cache sizes from /sys; a level that is missing there keeps the default above.
 CacheSizes cache_sizes();
 
 /// What a thread repeats. It is made in that thread, so that its memory is near.

@@ -81,7 +81,7 @@ std::optional<Figure> forest_figure(const Verdicts& verdicts);
 
 // ---- Small multiples: a figure of many lines as a small one for each series, over the same axes.
 
-/// From this many series on, lines that lie over each other cannot be told apart.
+/// The number of series from which on lines that lie over each other cannot be distinguished.
 inline constexpr std::size_t crowded = 6;
 
 /// `spec`, a complete layered specification, as a facet for each series of `panel`, in their order:

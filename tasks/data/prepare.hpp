@@ -1,5 +1,6 @@
-// From a source of rows to a cache file: in blocks of 1,000 rows, each with its hash, so that what
-// was interrupted continues where it stopped, and the file appears as a whole or not at all.
+// Preparation: from a source of rows to a cache file, in blocks of 1,000 rows, each with its hash,
+// so that what was interrupted continues where it stopped, and the file appears as a whole or not
+// at all.
 #pragma once
 
 #include <cstdint>
