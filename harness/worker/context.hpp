@@ -24,9 +24,8 @@ struct WorkSettings {
   std::string device = "cpu";
   measure::SamplingRule rule;
   std::filesystem::path checkpoint;
-  std::string binary;  ///< fingerprint of worker, library and plugins
-  std::int64_t device_bytes =
-      0;  ///< bytes that tensors may take on a device with memory of its own
+  std::string binary;             ///< fingerprint of worker, library and plugins
+  std::int64_t device_bytes = 0;  ///< for tensors, on a device with memory of its own
   ProcessRank process_rank;
   bool pinned = true;  ///< to as many CPUs as threads; not where other children are at work beside
 };
