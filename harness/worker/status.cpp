@@ -14,7 +14,6 @@
 namespace attnbench::worker {
 namespace {
 
-
 /// LibTorch appends a backtrace of many lines to its messages.
 Outcome split_message(Status status, const std::string& message) {
   const std::size_t end = message.find('\n');

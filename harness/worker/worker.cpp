@@ -20,7 +20,6 @@
 namespace attnbench::worker {
 namespace {
 
-
 constexpr int wait_milliseconds = 100;
 /// Bytes of a child's reason and detail; the rest is in its log.
 constexpr std::size_t longest_reason = 4000;

@@ -1,11 +1,11 @@
 // What figures, tables and the page make of cells that other programs disturbed.
 #include <algorithm>
 
-#include "reports/tables/conditions.hpp"
 #include "reports/draw.hpp"
 #include "reports/figures/points.hpp"
 #include "reports/page/page.hpp"
 #include "reports/page/page_tables.hpp"
+#include "reports/tables/conditions.hpp"
 #include "reports/tables/csv.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/reports/figures/spec_parts.hpp"

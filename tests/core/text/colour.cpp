@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.hpp"
 
-using namespace attnbench::result;
+using namespace attnbench;
 
 TEST_CASE("statuses and verdicts are coloured as whole words", "[colour]") {
   CHECK(text::with_coloured_words("latte at 256: wrong: rows differ\n") ==

@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.hpp"
 
-using namespace attnbench::result;
+using namespace attnbench;
 using Json = nlohmann::json;
 
 TEST_CASE("seconds have three digits and a unit", "[result]") {

@@ -7,6 +7,7 @@
 #include "harness/program/compare/compare.hpp"
 #include "tests/support/catch.hpp"
 
+using namespace attnbench;
 using namespace attnbench::compare;
 
 namespace {
