@@ -3,6 +3,7 @@
 #include "core/failure.hpp"
 #include "tests/support/catch.hpp"
 
+using namespace attnbench;
 using namespace attnbench::process;
 
 TEST_CASE("amounts of memory are read as people write them", "[limits]") {

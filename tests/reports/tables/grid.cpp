@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.hpp"
 
-using namespace attnbench::result;
+using namespace attnbench;
 using Json = nlohmann::json;
 using Row = std::pair<std::string, std::vector<std::string>>;
 

@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.hpp"
 
-using namespace attnbench::result;
+using namespace attnbench;
 
 namespace {
 

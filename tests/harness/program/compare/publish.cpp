@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.hpp"
 
+using namespace attnbench;
 using namespace attnbench::compare;
 
 namespace {

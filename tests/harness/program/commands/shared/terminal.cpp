@@ -6,6 +6,7 @@
 #include "core/text/format.hpp"
 #include "tests/support/catch.hpp"
 
+using namespace attnbench;
 using namespace attnbench::commands;
 
 namespace {

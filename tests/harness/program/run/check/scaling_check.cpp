@@ -4,6 +4,7 @@
 
 #include "tests/support/catch.hpp"
 
+using namespace attnbench;
 using namespace attnbench::run;
 using reports::GrowthVerdict;
 

@@ -8,6 +8,7 @@
 #include "tests/support/fake_worker.hpp"
 #include "tests/support/variable.hpp"
 
+using namespace attnbench;
 using namespace attnbench::run;
 
 using attnbench::test::FakeWorker;

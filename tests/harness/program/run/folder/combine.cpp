@@ -334,7 +334,7 @@ TEST_CASE("sections that cannot be joined with the plan are found before they ar
     nlohmann::json record = {{"cell", "a"}, {"round", 0}, {"status", "ok"}};
     record["measured"][section] = nlohmann::json::object();
     try {
-      return joined_fault(planned, record.get<RoundRecord>());
+      return run::joined_fault(planned, record.get<RoundRecord>());
     } catch (const SchemaError& error) {
       return error.what();
     }

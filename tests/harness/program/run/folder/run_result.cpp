@@ -3,6 +3,7 @@
 #include "core/text/format.hpp"
 #include "tests/support/catch.hpp"
 
+using namespace attnbench;
 using namespace attnbench::run;
 using attnbench::Status;
 using attnbench::result::Result;
