@@ -182,8 +182,8 @@ TEST_CASE("a plugin built with -ffast-math changes no number of others", "[plugi
   // Denormal, if only just: what is left of their bits is enough for the check's tolerance.
   const std::vector<float> tiny(24, 1e-38F);
   for (const char* role : {"query", "key", "value"}) {
-    arrays::write_array(bench / (std::string(role) + ".npy"), arrays::Element::float32,
-                        {1, 1, 3, 8}, tiny.data());
+    attnbench::arrays::write_array(bench / (std::string(role) + ".npy"),
+                                   attnbench::arrays::Element::float32, {1, 1, 3, 8}, tiny.data());
   }
   const std::map<std::string, std::string> fast_math{
       {"MISBEHAVE_ON_LOAD", "fast_math"}, {"XDG_CACHE_HOME", (bench / "cache").string()}};
@@ -195,9 +195,9 @@ TEST_CASE("a plugin built with -ffast-math changes no number of others", "[plugi
           580, fast_math, std::filesystem::path(bench.suite()).parent_path());
   INFO(applied.out << applied.err);
   REQUIRE(applied.exit_code == 0);
-  const auto array = arrays::open_array(bench / "out" / "output.npy");
+  const auto array = attnbench::arrays::open_array(bench / "out" / "output.npy");
   std::vector<float> output(24);
-  arrays::read_array(array, output.data());
+  attnbench::arrays::read_array(array, output.data());
   for (const float value : output) CHECK(value == Approx(1e-38F).epsilon(1e-3));
   // Nor does it leave traps in which others are caught.
   const Finished measured = bench.run("", fast_math);
