@@ -108,8 +108,8 @@ void drop_oldest(const fs::path& folder) {
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
 }
 
-/// Of a mechanism in Python all on which its declaration depends, the metadata of packages among
-/// them.
+/// All files on which the declaration of a mechanism in Python depends, the metadata of packages
+/// among them.
 std::vector<fs::path> files_of(const fs::path& plugin) {
   if (is_python(plugin.string())) return files_of_python(plugin.string());
   return {plugin};

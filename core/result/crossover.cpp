@@ -81,7 +81,7 @@ void put_ranked(Crossover& joined, std::vector<Ranked> rounds) {
     joined.verdict = "undecided";
     return;
   } else {
-    // Of the middle two the one outside of what was searched: half of the rounds found no length.
+    // The middle round outside the searched range: half of the rounds found no length.
     const Ranked& outside = order_of(lower) == 0 ? lower : upper;
     joined.verdict = outside.verdict;
     const auto none = std::count_if(rounds.begin(), rounds.end(),

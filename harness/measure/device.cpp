@@ -15,7 +15,7 @@ void append_devices(std::vector<std::unique_ptr<Device>>& devices);
 
 namespace {
 
-/// Of the word's kind; null where there is no such kind.
+/// The device that `word` names before its colon ("cuda:1"); null if there is none.
 const Device* find_device(const std::string& word) {
   const std::string kind = word.substr(0, word.find(':'));
   for (const auto& device : all_devices()) {

@@ -5,10 +5,10 @@
 namespace attnbench::measure {
 namespace {
 
-/// Beyond which the hypervisor, or others on the same cores, slow every sample.
+/// Shares of CPU time above which the hypervisor, or others on the same cores, slow every sample.
 constexpr double stolen_limit = 0.05;
 constexpr double neighbours_limit = 0.10;
-/// /proc/stat counts in steps: less is not told from nothing.
+/// /proc/stat counts in ticks: less than this cannot be distinguished from zero.
 constexpr double least_seconds = 0.05;
 
 double lost_seconds(const Samples& samples) {
@@ -17,7 +17,7 @@ double lost_seconds(const Samples& samples) {
   return lost;
 }
 
-/// What was beside the samples.
+/// Adds what interfered with each sample, and the share of time lost to it.
 void add_beside(result::TimingRound& timing, const Samples& samples, int threads) {
   std::vector<double>& shares = timing.samples_cpu_share.emplace();
   std::vector<std::int64_t>& switches = timing.samples_switches.emplace();

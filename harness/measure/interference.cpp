@@ -50,10 +50,10 @@ std::vector<int> cpus_in(const std::string& list) {
   return cpus;
 }
 
-/// Of one thread, as the kernel counts it.
+/// How long one thread waited for a CPU, as the kernel counts it (schedstat).
 struct Waited {
   double seconds = 0;
-  std::int64_t times = 0;  ///< that it was given a CPU
+  std::int64_t times = 0;  ///< how often it was given a CPU
 };
 
 /// False where the thread has ended.
@@ -92,11 +92,11 @@ std::vector<double> waits_of_a_woken_thread(int wakes) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));  // until it and its CPU sleep
     Waited before;
     Waited after;
-    bool told = file >= 0 && read_waited(file, before);
+    bool known = file >= 0 && read_waited(file, before);
     go.release();
     ready.acquire();
-    told = told && wake + 1 < wakes && read_waited(file, after);
-    if (told && after.times > before.times) waits.push_back(after.seconds - before.seconds);
+    known = known && wake + 1 < wakes && read_waited(file, after);
+    if (known && after.times > before.times) waits.push_back(after.seconds - before.seconds);
   }
   sleeper.join();
   if (file >= 0) close(file);
@@ -131,7 +131,7 @@ ThreadWatch::Usage ThreadWatch::usage() {
   return {used.ru_nivcsw, used.ru_minflt};
 }
 
-/// New ones begin with nothing waited: they were made during the watch.
+/// A new thread starts with a wait of 0: it was created during the watch.
 void ThreadWatch::list_threads() {
   DIR* const tasks = opendir("/proc/self/task");
   if (tasks == nullptr) return;
@@ -182,7 +182,7 @@ Interference ThreadWatch::end() {
     waited += since.seconds - thread.waited_seconds;
     times += since.times - thread.times;
   }
-  // Whoever waits after an involuntary switch was pushed aside, however shortly.
+  // A wait after an involuntary switch is a preemption, however short.
   const std::int64_t wakes = std::max<std::int64_t>(0, times - beside.switches);
   beside.lost_seconds = std::max(0.0, waited - wake_seconds() * static_cast<double>(wakes));
   return beside;

@@ -29,7 +29,7 @@ constexpr std::size_t max_named = 5;
 
 double ticks_per_second() { return static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
-/// The kernel cuts names at 15 bytes, in the midst of a letter where it comes so.
+/// The kernel truncates names to 15 bytes, possibly inside a UTF-8 sequence.
 std::string printable(std::string name) {
   for (char& c : name) {
     if (const auto byte = static_cast<unsigned char>(c); byte < 0x20 || byte > 0x7e) c = '?';
@@ -37,7 +37,7 @@ std::string printable(std::string name) {
   return name;
 }
 
-/// Of a line of /proc/PID/stat; nothing where it has another form.
+/// The process that a line of /proc/PID/stat describes; empty if the line is malformed.
 std::optional<ProcessTimes::Process> process_from(const std::string& line) {
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');  // the name in parentheses may hold anything
@@ -81,7 +81,7 @@ double busy_seconds(const std::vector<int>& cpus, const fs::path& stat) {
 }
 
 /// `self` and all that descends from it.
-std::set<int> family(const ProcessTimes& times, int self) {
+std::set<int> process_tree(const ProcessTimes& times, int self) {
   std::set<int> ours{self};
   for (bool grew = true; grew;) {
     grew = false;
@@ -119,7 +119,7 @@ ProcessTimes process_times(const std::vector<int>& cpus, const fs::path& proc) {
 
 Neighbours neighbours_between(const ProcessTimes& before, const ProcessTimes& after, int self) {
   const double passed = std::max(1e-3, after.at - before.at);
-  const std::set<int> ours = family(after, self);
+  const std::set<int> ours = process_tree(after, self);
   double own = 0;
   double seen = 0;
   Neighbours found;

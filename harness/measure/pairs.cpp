@@ -11,7 +11,7 @@ double timed(Stopwatch& stopwatch, const PairedBody& body) {
   return stopwatch.time(body.call);
 }
 
-/// The next pair, marked where one of its sides was preempted. Whether it is clean.
+/// Times the next pair, and marks it if a side was preempted. Returns whether it is clean.
 bool add_pair(Stopwatch& stopwatch, const PairedBody& first, const PairedBody& second,
               Pairs& pairs) {
   bool clean = true;
@@ -30,7 +30,7 @@ bool add_pair(Stopwatch& stopwatch, const PairedBody& first, const PairedBody& s
   return clean;
 }
 
-/// In logarithms, where twice as fast and half as fast are equally far from equal.
+/// As logarithms, in which twice as fast and half as fast are equally far from equal.
 std::vector<double> log_ratios(const Pairs& pairs) {
   std::vector<double> ratios;
   auto left_out = pairs.preempted.begin();

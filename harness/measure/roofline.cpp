@@ -48,7 +48,7 @@ std::optional<double> seconds(double amount, double rate) {
   return amount / rate;
 }
 
-/// As much as a level holds is served by that level.
+/// Each cache level serves as many bytes as it holds, and DRAM the rest.
 double least_memory_seconds(const Values& ceilings, double bytes) {
   double total = 0;
   double served = 0;

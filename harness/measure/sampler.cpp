@@ -34,7 +34,7 @@ void warm_up(Stopwatch& stopwatch, const SamplingRule& rule, const std::function
   }
 }
 
-/// `seconds` and, in `samples.beside`, what was beside it. Whether it counts.
+/// Adds a sample and its interference. Returns whether the sample counts.
 bool add(Samples& samples, const Stopwatch& stopwatch, double seconds) {
   samples.seconds.push_back(seconds);
   const std::optional<Interference> beside = stopwatch.interference();

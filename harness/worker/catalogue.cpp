@@ -260,7 +260,7 @@ void add_roles(Catalogue& catalogue, const Loaded& loaded) {
           if (next < mechanisms.size()) mechanisms[next++] = message.get<MechanismSpec>();
         });
     if (outcome.status == Status::ok) continue;
-    // The one that it was at; the others are asked by another child.
+    // The mechanism that ended this child; the next child describes the rest.
     if (next < mechanisms.size()) mechanisms[next++].roles_unknown = outcome.reason;
   }
 }

@@ -94,7 +94,7 @@ void add_product_rates(Json& ceilings, const std::string& device, measure::Stopw
   }
 }
 
-/// Whether some elements of `c` are those of a x b as loops over doubles have them.
+/// Whether sampled elements of `c` agree with those of a x b computed in double.
 bool is_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
   const std::int64_t n = a.size(0);
   const auto left = a.accessor<float, 2>();
@@ -155,8 +155,8 @@ std::string blas_library() {
   return ignored ? info.dli_fname : real.string();
 }
 
-/// The text that a function of `library`, or of those that it needs, returns. Of the whole process
-/// it would not do: LAPACK may bring an OpenBLAS that answers no products.
+/// The text that a function of `library`, or of those that it needs, returns. Not of the
+/// whole process: LAPACK may load another OpenBLAS, which computes no products.
 std::string text_from(const std::string& library, const char* function) {
   using Text = const char* (*)();
   void* const handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);

@@ -19,7 +19,7 @@ namespace {
 
 using python::Description;
 
-/// Beyond this share of a call the cost of getting into Python is said aloud.
+/// Above this share of a call, the overhead of entering Python is reported.
 constexpr double loud_share = 0.05;
 
 std::string hash_of(const std::string& file) {

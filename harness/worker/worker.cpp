@@ -37,7 +37,7 @@ std::string changes_on_any_thread() {
   return changes;
 }
 
-/// After such a change everything is computed by other rules, the check included.
+/// Such a change affects all arithmetic that follows, including the check.
 void refuse_changed_environment(protocol::Answer& answer) {
   if (answer.status != Status::ok && answer.status != Status::wrong) return;
   const std::string changes = changes_on_any_thread();

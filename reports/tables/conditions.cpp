@@ -17,7 +17,7 @@ std::string text_of(const std::optional<Json>& value) {
   return value ? text::human_value(*value) : missing;
 }
 
-/// Of the weights, and of products where they are computed in another.
+/// The dtype of the weights, and that of products where it is another.
 std::string dtype_of(const CellRecord& cell) {
   const std::string dtype = text_of(size_of(cell, "dtype"));
   const auto autocast = value_of(cell, "autocast");

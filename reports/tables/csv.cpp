@@ -56,7 +56,7 @@ constexpr std::array<const char*, 13> size_columns{
 constexpr std::array<const char*, 6> time_columns{"median_seconds",  "low_seconds",
                                                   "high_seconds",    "interval",
                                                   "minimum_seconds", "calibrated_median_seconds"};
-/// Of a training, beside its metrics.
+/// The columns of a training beside its metrics.
 constexpr std::array<const char*, 9> training_keys{"converged", "disturbed", "stopped",
                                                    "steps",     "epochs",    "chance",
                                                    "guess",     "reach",     "examples_unique"};

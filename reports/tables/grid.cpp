@@ -54,7 +54,7 @@ Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
 /// One quantity of a cell as text; empty where the cell does not have it.
 using CellText = std::function<std::string(const result::CellRecord& cell)>;
 
-/// In place of how exact a number is, whose cell was disturbed.
+/// Replaces the spread of a time whose cell was disturbed.
 constexpr const char* mark = "disturbed";
 
 /// Bytes of a disturbed cell are what they are; its times are marked.

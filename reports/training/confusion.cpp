@@ -12,7 +12,7 @@ namespace {
 
 using Counts = std::vector<std::vector<std::int64_t>>;
 
-/// Of all seeds that have as many classes as the first; empty where nothing was classified.
+/// Sums over all seeds that have as many classes as the first; empty where nothing was classified.
 Counts counts_of(const Selection& selection) {
   Counts sum;
   for (const CellRecord* cell : selection.choice().cells) {

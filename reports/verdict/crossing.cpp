@@ -8,7 +8,7 @@ namespace {
 
 enum class Side { faster, slower, unclear };
 
-/// Of a mechanism's time to the exact one's, as logarithms: below 0 the mechanism is faster.
+/// log(time of the mechanism / time of exact attention): negative if the mechanism is faster.
 struct LogRatio {
   double low = 0;
   double middle = 0;

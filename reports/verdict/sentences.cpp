@@ -51,7 +51,7 @@ std::string rounded_length(double length) {
 }
 
 /// What a place's answer is, without the place.
-std::string told(const Fastest& one) {
+std::string labels_text(const Fastest& one) {
   if (one.labels.empty()) return "cannot tell";
   const std::string names = listed(names_of(one.labels));
   return (one.labels.size() == 1 ? "" : "cannot tell between ") + names;
@@ -71,10 +71,10 @@ std::string fastest_text(const Answer& answer) {
   std::vector<std::string> parts;
   const std::vector<Fastest>& all = answer.fastest;
   for (std::size_t begin = 0; begin < all.size();) {
-    const std::string what = told(all[begin]);
+    const std::string what = labels_text(all[begin]);
     const std::string why = reasons(all[begin]);
     std::size_t end = begin + 1;
-    while (end < all.size() && told(all[end]) == what && reasons(all[end]) == why) ++end;
+    while (end < all.size() && labels_text(all[end]) == what && reasons(all[end]) == why) ++end;
     std::string text = what;
     if (all[begin].x) {
       text += " at " + place_text(answer.axis, *all[begin].x);

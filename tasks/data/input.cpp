@@ -400,7 +400,7 @@ void TextCheck::add(std::string_view bytes) {
 }
 
 std::string TextCheck::fault() const {
-  // Of random bytes 10 % are such, of compressed ones nearly as many.
+  // 10 % of random bytes are control characters, and nearly as many of compressed ones.
   constexpr double most = 0.02;
   constexpr std::uint64_t few = 8;  // as a text may have by accident
   const double share =

@@ -10,7 +10,7 @@
 namespace attnbench::tasks::decode {
 namespace {
 
-/// Of the angles of rotary positions, as in an attention layer: Su et al. 2021, section 3.2.2.
+/// The base of rotary positions' angles, as in an attention layer: Su et al. 2021, section 3.2.2.
 constexpr double kRotaryBase = 10000;
 
 /// `count` tokens from token `begin` on, of every role that has tokens, without a copy.

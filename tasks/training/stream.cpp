@@ -61,7 +61,7 @@ void StreamScore::read(const std::vector<std::int64_t>& tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
   const at::Tensor row = row_of(model_, tokens.data(), count);
   const at::Tensor logits = model_.step(row, state_).select(0, 0);
-  // Those that predict these tokens: the last of the part before, and all of these but the last.
+  // The logits that predict these tokens: the last of the previous call, all but the last of this.
   at::Tensor before = logits.narrow(0, 0, count - 1);
   at::Tensor predicted = row.select(0, 0);
   if (last_.defined()) {

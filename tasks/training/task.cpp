@@ -37,7 +37,7 @@ struct Workload {
   double labels_per_step = 0;
 };
 
-/// Of one mix at that length: the sequences of all towers are one batch.
+/// The problem of one mix at that length: the sequences of all towers are one batch.
 Problem problem_of(const Options& settings, const DataSet& data, const ModelOptions& model,
                    std::int64_t length) {
   Options sized = settings;
@@ -137,8 +137,8 @@ struct ModelSizes {
   double product_bytes;
 };
 
-/// Of all steps; the bytes of weights, gradients and the optimiser's means are read and written in
-/// each. `layer` is the cost of one attention layer's forward and backward pass at `problem`, in
+/// The cost of all steps. Each reads and writes weights, gradients and the optimiser's means.
+/// `layer` is the cost of one attention layer's forward and backward pass at `problem`, in
 /// the dtype of products.
 Cost training_cost(const Cost& layer, const ModelOptions& options, const Problem& problem,
                    const Workload& workload) {

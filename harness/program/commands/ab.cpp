@@ -220,7 +220,7 @@ struct Verdicts {
   ExitCode code = ExitCode::done;  ///< the gravest
 };
 
-/// Of two codes of one command, what its caller must know first.
+/// The more severe of two exit codes.
 ExitCode graver(ExitCode one, ExitCode other) {
   for (const ExitCode code : {ExitCode::interrupted, ExitCode::failed, ExitCode::environment,
                               ExitCode::cells, ExitCode::usage, ExitCode::undecided}) {

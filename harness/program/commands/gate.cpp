@@ -67,7 +67,7 @@ counts::DeviceCode device_code_here(const GateArguments& arguments) {
                                     : std::filesystem::path(arguments.device_code));
 }
 
-/// Those of this build or, where it has none, those that the file has.
+/// Sets the device code to that of this build or, if it has none, to that of the file.
 void update_device_code(const GateArguments& arguments, counts::Counts& now) {
   const counts::DeviceCode device = device_code_here(arguments);
   std::error_code ignored;

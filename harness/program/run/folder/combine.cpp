@@ -47,8 +47,8 @@ void add_status(result::CellRecord& record, const std::vector<result::RoundRecor
   if (failed->detail != "") record.detail = failed->detail;
 }
 
-/// What the first round tells of each part, and of the checks the first that did not pass: memory
-/// and training are made in round 0 only.
+/// Takes each section from the first round that has it (the chosen implementation from the last),
+/// and the first check that did not pass. Memory and training are measured in round 0 only.
 void add_measured(result::CellRecord& record, const std::vector<result::RoundRecord>& rounds,
                   double usual_calibration) {
   for (const result::RoundRecord& round : rounds) {
@@ -76,7 +76,7 @@ void add_measured(result::CellRecord& record, const std::vector<result::RoundRec
   }
 }
 
-/// An undisturbed cell is ok; what else it was already says more.
+/// Marks an ok cell as disturbed; any other status says more, and stays.
 void add_disturbance(result::CellRecord& record, const std::string& reason) {
   if (reason.empty() || !result::is_ok(record)) return;
   record.status = Status::disturbed;

@@ -11,7 +11,7 @@ namespace {
 /// the same core, or a throttled clock, costs more.
 constexpr double slow_factor = 1.25;
 constexpr double widest_factor = 2;
-/// Of a training's CPU time, what it may have waited besides before its time is called disturbed.
+/// A training is disturbed if its threads waited longer than this share of its wall time.
 constexpr double training_lost_share = 0.05;
 
 constexpr const char* advice =
@@ -27,7 +27,7 @@ const std::map<std::string, std::string>& sentences() {
   return known;
 }
 
-/// What disturbed most of the rounds that were.
+/// The most frequent cause among the disturbed rounds.
 std::string main_cause(const std::vector<result::TimingRound>& rounds) {
   std::map<std::string, int> counts;
   for (const result::TimingRound& round : rounds) {
@@ -40,7 +40,7 @@ std::string main_cause(const std::vector<result::TimingRound>& rounds) {
   return found == sentences().end() ? sentences().at("preempted") : found->second;
 }
 
-/// Of one cell.
+/// Appends the calibrations of one cell's rounds.
 void collect_calibrations(const std::vector<result::RoundRecord>& rounds,
                           std::vector<double>& calibrations) {
   for (const result::RoundRecord& record : rounds) {

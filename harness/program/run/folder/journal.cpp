@@ -29,7 +29,7 @@ void take_round(std::vector<result::RoundRecord>& rounds, result::RoundRecord re
   rounds.push_back(std::move(record));
 }
 
-/// What a record is that was read from a line; says in `fault` what is wrong with it.
+/// The record of a line; empty if it is invalid, with the reason in `fault`.
 std::optional<result::RoundRecord> record_from(const Json& line, std::string& fault) {
   fault = schema::round_fault(line);
   if (!fault.empty()) return std::nullopt;
@@ -51,7 +51,7 @@ struct HeaderFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Of another version's header nothing is known.
+/// Checks a header of this schema version; nothing is known of other versions'.
 void expect_header(const Json& line) {
   const auto schema = line.find("schema");
   if (schema != line.end() && schema->is_number_integer() && *schema != journal_schema) return;

@@ -27,7 +27,7 @@ std::string difference(const Identity& then, const Identity& now) {
   return "";
 }
 
-/// By the result's rule, since each round of a disturbed cell ended with ok.
+/// Whether the rounds make a disturbed cell; each round by itself ended with ok.
 bool disturbed(const std::vector<result::RoundRecord>& rounds, double usual_calibration) {
   return result::is_disturbed(combine({}, rounds, {}, usual_calibration));
 }

@@ -8,7 +8,7 @@
 namespace attnbench::run {
 namespace {
 
-/// Those rounds that count; all of them where too few do.
+/// The undisturbed rounds; all rounds if too few are undisturbed.
 std::vector<result::TimingRound> counted_of(const std::vector<result::TimingRound>& all) {
   std::vector<result::TimingRound> counted;
   std::copy_if(all.begin(), all.end(), std::back_inserter(counted),
@@ -63,7 +63,7 @@ result::Timing timing_of(std::vector<result::TimingRound> all) {
   return timing;
 }
 
-/// Rates are made of a round's times, and as good as those.
+/// Whether any timing of the round is disturbed, and with it the rates derived from its times.
 bool any_disturbed(const result::Measured& measured, double usual_calibration) {
   return std::any_of(measured.timing.begin(), measured.timing.end(), [&](const auto& one) {
     return !disturbed_by(one.second, usual_calibration).empty();

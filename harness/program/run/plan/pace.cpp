@@ -25,7 +25,7 @@ std::string kind_of(const Forecast& forecast) {
   return forecast.calls ? " generated" : " timed";
 }
 
-/// From the narrowest to the widest.
+/// The groups a cell belongs to, from the most specific to the most general.
 std::array<std::string, 3> groups_of(const Cell& cell, const Forecast& forecast) {
   const std::string kind = cell.device + kind_of(forecast);
   const std::string task = kind + " " + cell.task;
