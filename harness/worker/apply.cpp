@@ -3,10 +3,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "attention/shape_inference.hpp"
 #include "core/failure.hpp"
 #include "harness/worker/arrays.hpp"
 #include "harness/worker/catalogue.hpp"
-#include "harness/worker/shape_inference.hpp"
 #include "tasks/check.hpp"
 #include "tasks/output_checks.hpp"
 

@@ -20,10 +20,10 @@ bool visible(const ApplyCase& one) {
     if (widths[role.name] != role.width || role.source == Source::latent_stream) return true;
   }
   std::map<std::string, arrays::Shape> shapes;
-  for (const auto& [name, tensor] : worker::parameters_of(*plain->mechanism)) {
+  for (const auto& [name, tensor] : parameters_of(*plain->mechanism)) {
     shapes[name] = tensor.sizes().vec();
   }
-  for (const auto& [name, tensor] : worker::parameters_of(*one.mechanism)) {
+  for (const auto& [name, tensor] : parameters_of(*one.mechanism)) {
     if (shapes[name] != tensor.sizes().vec()) return true;
   }
   return false;
@@ -47,7 +47,7 @@ void hold_to_definition(std::int64_t length) {
       const bool written = std::filesystem::exists(call.folder / "out" / "latents.npy");
       REQUIRE(written == latents.defined());
       if (written) CHECK(call.read("latents").allclose(latents, 1e-10, 1e-10));
-      for (const auto& [name, tensor] : worker::parameters_of(*one.mechanism)) {
+      for (const auto& [name, tensor] : parameters_of(*one.mechanism)) {
         CHECK(call.read("parameters/" + name).equal(tensor));
       }
     }
@@ -70,7 +70,7 @@ TEST_CASE("apply finds default_per_head sizes in the arrays, and takes parameter
     ApplyCall call(one, inputs);
     call.request["options"] = Json::object();
     call.request["seed"] = apply_seed + 1;
-    for (const auto& [name, tensor] : worker::parameters_of(*one.mechanism)) {
+    for (const auto& [name, tensor] : parameters_of(*one.mechanism)) {
       call.request["parameters"][name] = call.put("parameter." + name, tensor);
     }
     const Json answer = call.run();

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "attention/mechanism.hpp"
 #include "core/arrays/input_arrays.hpp"
 
-namespace attnbench::worker {
+namespace attnbench {
 
 /// A mechanism whose roles and parameters have the shapes of the input arrays.
 struct Inferred {
@@ -16,6 +18,9 @@ struct Inferred {
   Options options;  ///< resolved and derived
   std::shared_ptr<Mechanism> mechanism;
 };
+
+/// Parameters, then buffers, by name.
+std::vector<std::pair<std::string, at::Tensor>> parameters_of(const Mechanism& mechanism);
 
 /// Sizes come from the arrays of the roles. An integer option that is not in `said` takes the
 /// number that makes a role's or a parameter's shape fit, such as latents_per_head from the width
@@ -25,4 +30,4 @@ struct Inferred {
 Inferred infer_shapes(const Entry& entry, const std::map<std::string, OptionValue>& said,
                       Pattern pattern, bool gradient, const arrays::InputArrays& arrays);
 
-}  // namespace attnbench::worker
+}  // namespace attnbench
