@@ -42,7 +42,7 @@ std::function<std::shared_ptr<Mechanism>(const Options&, const Problem&)> maker(
     const std::string& name) {
   return [name](const Options& options, const Problem& problem) {
     auto module = std::make_shared<Module>(name, options, problem);
-    module->draw_parameters(0);
+    if (!GivenWeights::any()) module->draw_parameters(0);
     return module;
   };
 }

@@ -63,6 +63,54 @@ at::Tensor Mechanism::before(const at::Tensor&, State*) {
 
 void Mechanism::draw_parameters(std::uint64_t) {}
 
+namespace {
+
+thread_local const GivenWeights* given_weights = nullptr;
+
+/// The weight that was given under this name, or null.
+const at::Tensor* given_for(const std::string& mechanism, const std::string& name,
+                            const at::Tensor& own) {
+  const at::Tensor* const given = GivenWeights::find(name);
+  if (given == nullptr) return nullptr;
+  if (given->sizes() == own.sizes() && given->scalar_type() == own.scalar_type()) return given;
+  const auto described = [](const at::Tensor& tensor) {
+    return c10::str(c10::toString(tensor.scalar_type()), " ", tensor.sizes());
+  };
+  throw UsageError(mechanism + ": the weight " + name + " is " + described(*given) + "; expected " +
+                   described(own));
+}
+
+}  // namespace
+
+GivenWeights::GivenWeights(std::map<std::string, at::Tensor> weights)
+    : weights_(std::move(weights)), before_(given_weights) {
+  given_weights = this;
+}
+
+GivenWeights::~GivenWeights() { given_weights = before_; }
+
+bool GivenWeights::any() { return given_weights != nullptr; }
+
+const at::Tensor* GivenWeights::find(const std::string& name) {
+  if (given_weights == nullptr) return nullptr;
+  const auto found = given_weights->weights_.find(name);
+  return found == given_weights->weights_.end() ? nullptr : &found->second;
+}
+
+at::Tensor& Mechanism::register_parameter(const std::string& parameter, const at::Tensor& own,
+                                          bool requires_grad) {
+  const at::Tensor* const given = given_for(name(), parameter, own);
+  if (given == nullptr) {
+    return torch::nn::Module::register_parameter(parameter, own, requires_grad);
+  }
+  return torch::nn::Module::register_parameter(parameter, *given, given->requires_grad());
+}
+
+at::Tensor& Mechanism::register_buffer(const std::string& buffer, const at::Tensor& own) {
+  const at::Tensor* const given = given_for(name(), buffer, own);
+  return torch::nn::Module::register_buffer(buffer, given == nullptr ? own : *given);
+}
+
 State Mechanism::empty_state(std::int64_t, std::int64_t, const at::TensorOptions&) const {
   throw UnsupportedError(name() + " has no decoding state");
 }

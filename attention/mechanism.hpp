@@ -72,6 +72,25 @@ struct Mixed {
   at::Tensor latents;  ///< the new latent stream, if there is one
 };
 
+/// While it exists, mechanisms that this thread makes hold these tensors as their parameters and
+/// buffers, those of them that they name so, in place of tensors of their own. Weights of a caller
+/// are thus used as they are: no copy, and gradients reach them.
+class GivenWeights {
+ public:
+  explicit GivenWeights(std::map<std::string, at::Tensor> weights);
+  ~GivenWeights();
+  GivenWeights(const GivenWeights&) = delete;
+  GivenWeights& operator=(const GivenWeights&) = delete;
+  /// Whether one exists in this thread: what it gave must not be drawn over.
+  static bool any();
+  /// The tensor of that name, or null.
+  static const at::Tensor* find(const std::string& name);
+
+ private:
+  std::map<std::string, at::Tensor> weights_;
+  const GivenWeights* before_;
+};
+
 /// A configured mechanism: options, problem, parameters and declared inputs.
 class Mechanism : public torch::nn::Module {
  public:
@@ -93,6 +112,12 @@ class Mechanism : public torch::nn::Module {
   /// largest number of tokens it will hold. Throws UnsupportedError if the mechanism has no state.
   virtual State empty_state(std::int64_t batch, std::int64_t capacity,
                             const at::TensorOptions& tensor) const;
+
+  /// torch::nn::Module's, but for GivenWeights. Throw UsageError where a given one is of another
+  /// shape or dtype.
+  at::Tensor& register_parameter(const std::string& name, const at::Tensor& own,
+                                 bool requires_grad = true);
+  at::Tensor& register_buffer(const std::string& name, const at::Tensor& own);
 
   const Options options;
   const Problem problem;

@@ -140,7 +140,8 @@ Tensor continued(Way way, const Performer& self, const Call& call, State& state)
 Performer::Performer(const std::string& name, const Options& chosen, const Problem& asked)
     : Mechanism(name, chosen, asked) {
   if (options.text("projection") == "none") return;
-  omega_ = register_buffer("omega", drawn("omega"));
+  const Tensor* const given = GivenWeights::find("omega");
+  omega_ = register_buffer("omega", given != nullptr ? *given : drawn("omega"));
   if (options.integer("redraw_every") == 0) return;
   training_forwards_ = register_buffer("training_forwards", at::zeros({1}, at::kLong));
 }
