@@ -6,7 +6,10 @@
 set(ATTNBENCH_PYTHON_REFUSAL "")
 set(attnbench_python_hints "")
 
-if(ATTNBENCH_TORCH)
+if(ATTNBENCH_WHEEL)
+  set(attnbench_python_program ${Python_EXECUTABLE})
+  set(attnbench_python_hints PATHS ${ATTNBENCH_TORCH}/lib NO_DEFAULT_PATH)
+elseif(ATTNBENCH_TORCH)
   # PREFIX/lib/python3.X/site-packages/torch
   get_filename_component(attnbench_python_prefix ${ATTNBENCH_TORCH}/../../../.. ABSOLUTE)
   set(attnbench_python_program ${attnbench_python_prefix}/bin/python3)
@@ -42,7 +45,7 @@ if(NOT ATTNBENCH_PYTHON_REFUSAL)
   find_path(attnbench_pybind11 pybind11/pybind11.h HINTS ${ATTNBENCH_TORCH}/include)
   if(NOT python_torch)
     set(ATTNBENCH_PYTHON_REFUSAL "${attnbench_python_program} has no PyTorch (python3-torch)")
-  elseif(NOT EXISTS ${python_include}/Python.h OR NOT attnbench_libpython)
+  elseif(NOT EXISTS ${python_include}/Python.h OR NOT (attnbench_libpython OR ATTNBENCH_WHEEL))
     set(ATTNBENCH_PYTHON_REFUSAL "the headers or the library of Python ${attnbench_python_version} are missing (libpython3-dev)")
   elseif(NOT attnbench_torch_python)
     set(ATTNBENCH_PYTHON_REFUSAL "PyTorch's libtorch_python is missing (python3-torch)")
@@ -61,8 +64,10 @@ else()
   attnbench_embed(${PROJECT_BINARY_DIR}/generated/python_glue.cpp attnbench::python
                   glue_text ${PROJECT_SOURCE_DIR}/attention/python/bridge/glue.py)
   add_library(attnbench_python MODULE ${bridge_sources} ${PROJECT_BINARY_DIR}/generated/python_glue.cpp)
-  target_link_libraries(attnbench_python PRIVATE attnbench_attention ${attnbench_torch_python}
-                                                 ${attnbench_libpython})
+  target_link_libraries(attnbench_python PRIVATE attnbench_attention ${attnbench_torch_python})
+  if(NOT ATTNBENCH_WHEEL)  # there the Python that runs the worker has all of it
+    target_link_libraries(attnbench_python PRIVATE ${attnbench_libpython})
+  endif()
   target_include_directories(attnbench_python SYSTEM PRIVATE ${python_include} ${attnbench_pybind11})
   target_compile_definitions(attnbench_python PRIVATE
     ATTNBENCH_PYTHON_PROGRAM="${attnbench_python_program}"
@@ -74,7 +79,9 @@ else()
     INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
   target_link_options(attnbench_python PRIVATE -Wl,--allow-shlib-undefined)
   attnbench_compile_lightly(attnbench_python)
-  install(TARGETS attnbench_python LIBRARY DESTINATION lib)
+  if(NOT ATTNBENCH_WHEEL)
+    install(TARGETS attnbench_python LIBRARY DESTINATION lib)
+  endif()
 endif()
 set_property(SOURCE attention/python/bridge.cpp APPEND PROPERTY COMPILE_DEFINITIONS
              "ATTNBENCH_PYTHON_REFUSAL=\"${ATTNBENCH_PYTHON_REFUSAL}\"")

@@ -206,7 +206,9 @@ void Surroundings::restore() const {
   context.setDeterministicAlgorithms(deterministic_, warns_only_);
   context.setDeterministicCuDNN(cudnn_deterministic_);
   context.setBenchmarkCuDNN(cudnn_benchmark_);
-  context.setFloat32MatmulPrecision(precision_);
+  context.setFloat32MatmulPrecision(precision_ == at::Float32MatmulPrecision::HIGHEST ? "highest"
+                                    : precision_ == at::Float32MatmulPrecision::HIGH  ? "high"
+                                                                                      : "medium");
   c10::impl::_force_tls_local_dispatch_key_set(modes_);
   if (generator_.defined()) {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
@@ -222,7 +224,11 @@ void Surroundings::restore() const {
 
 void start_interpreter() {
   const Surroundings before(true);
-  initialize(program());
+  if (Py_IsInitialized() != 0) {
+    PyOS_AfterFork_Child();  // a Python hosts the worker, and this process is a copy of it
+  } else {
+    initialize(program());
+  }
   remember_handlers();
   pthread_atfork(nullptr, nullptr, [] { forked = true; });
   try {

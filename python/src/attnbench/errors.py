@@ -29,6 +29,10 @@ class ProgramNotFound(AttnbenchError, FileNotFoundError):
     """There is no program attnbench where it was looked for."""
 
 
+class OperatorsMissing(AttnbenchError, ImportError):
+    """The kernels cannot be called here. The message says what is missing, and what to install."""
+
+
 class ProgramFailed(AttnbenchError):
     """The program ended with an exit code other than 0.
 
