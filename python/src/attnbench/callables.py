@@ -96,16 +96,17 @@ def python_word(thing: Callable[..., Any], folder: Path) -> str:
 def _imported(thing: Callable[..., Any], module: types.ModuleType) -> str:
     """The word of what a module has: by its name in a package, else by its file."""
     file = getattr(module, "__file__", None)
-    if file is None or not file.endswith(".py") or "." in module.__name__ or _installed(file):
-        return f"python:{module.__name__}:{thing.__name__}"
+    known = f"python:{module.__name__}:{thing.__name__}"
+    if file is None or not file.endswith(".py") or _installed(file):
+        return known
     for code in _codes(thing):
         if code.co_filename == file:
             _source(code, thing.__qualname__)
-    path = Path(file).resolve()
-    working = Path.cwd().resolve()
-    return (
-        f"python:{path.relative_to(working) if working in path.parents else path}:{thing.__name__}"
-    )
+    if "." in module.__name__:
+        return known
+    path, working = Path(file).resolve(), Path.cwd().resolve()
+    shown = path.relative_to(working) if working in path.parents else path
+    return f"python:{shown}:{thing.__name__}"
 
 
 def _installed(file: str) -> bool:
@@ -121,7 +122,8 @@ def _expect_signature(thing: Callable[..., Any]) -> None:
     call: Any = thing
     if isinstance(thing, type):
         module = any(base.__module__.startswith("torch.nn.") for base in thing.__mro__)
-        call = getattr(thing, "forward", None) if module else vars(thing).get("__call__")
+        calls = [vars(base)["__call__"] for base in thing.__mro__ if "__call__" in vars(base)]
+        call = getattr(thing, "forward", None) if module else next(iter(calls), None)
         if call is None:
             raise ValueError(
                 f"{thing.__qualname__} cannot be called: give it __call__, or derive it from "
