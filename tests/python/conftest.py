@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+Tensor = Any
 FIXTURES = Path(__file__).resolve().parent.parent / "reports/fixtures"
 
 

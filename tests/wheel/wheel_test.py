@@ -56,7 +56,7 @@ class Wheel(unittest.TestCase):
         self.ok(COMMAND, "plan", "quickstart", "--profile", "quick")
         out = self.ok(COMMAND, "run", "latte", "flash", "--length", "64,128", "--rounds", "1", "--now", "--out", "run")
         self.assertIn("result ", out)
-        cells = json.loads((self.folder / "run/result.json").read_text())["benchmarks"]
+        cells = json.loads((self.folder / "run/result.json").read_text())["attnbench"]["cells"]
         self.assertEqual({cell["status"] for cell in cells} - {"ok", "disturbed"}, set(), cells)
 
     def test_a_mechanism_in_python_is_checked_in_this_python(self):

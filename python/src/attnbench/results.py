@@ -9,7 +9,7 @@ import os
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from attnbench.errors import BadResult
 Object = dict[str, Any]
 
 # Columns of every table, in order, by kind.
-_SIZES = (
+SIZES = (
     "batch heads kv_heads length key_length head_dim value_dim latents_total latents_per_head"
 ).split()
-_FORMS = ["pattern", "scope", "dtype", "autocast"]
+FORMS = ["pattern", "scope", "dtype", "autocast"]
 _TIMES = (
     "median_seconds low_seconds high_seconds interval minimum_seconds calibrated_median_seconds"
 ).split()
@@ -48,46 +48,68 @@ _OF_PARTS = {
 }
 _FIXED = [
     *("id", "label", "task", "mechanism", "implementation", "device"),
-    *_SIZES,
-    *_FORMS,
+    *SIZES,
+    *FORMS,
     *("options", "status", "reason", "timing"),
     *_TIMES,
     "rounds",
     *_OF_PARTS,
     "primary",
 ]
+_OF_CELL = ["id", "label", "mechanism", "status", "reason", "result"]
 _OF_TRAININGS = (
     "converged disturbed stopped steps epochs chance guess reach examples_unique"
 ).split()
 
 _TEXTS = {
     *("id", "label", "task", "mechanism", "implementation", "device", "options", "status"),
-    *("reason", "timing", "interval", "verdict", "against", "bound"),
-    *_FORMS,
+    *("reason", "timing", "interval", "verdict", "against", "bound", "result"),
+    *FORMS,
 }
-_COUNTS = {*_SIZES, "rounds", "round", "sample"}
+_COUNTS = {*SIZES, "rounds", "round", "sample"}
 _FLAGS = {"primary", "preempted", "round_disturbed"}
 
 _SAMPLES = ("id label task timing round sample seconds cpu_share preempted round_disturbed").split()
 
 
-def read(path: str | os.PathLike[str], *, samples: bool = False) -> pandas.DataFrame:
-    """The tidy table of a result: a row for each cell and each of its timings.
+Stored = str | os.PathLike[str]
+Result = pandas.DataFrame | Stored | Sequence[Stored]
 
-    path: a run's folder or a result.json. Columns, with their units in their names, are those of
-    docs/results.md; a cell without a timing has one row. Times are in seconds, sizes in bytes;
-    what was not measured is missing. Whole numbers are Int64, truths boolean, others float64;
-    `options` is JSON. With samples=True: the table of attnbench.samples.
 
-    The table's attrs["attnbench_result"] is the file, which attnbench.figure reads.
-    Raises BadResult; warns where no cell is ok, for then there is nothing to compare.
+def read(path: Stored | Sequence[Stored], *, samples: bool = False) -> pandas.DataFrame:
+    """The tidy table of a result, or of several: a row for each cell and each of its timings.
+
+    path: a run's folder or a result.json, or a list of them, whose tables are joined; the column
+    `result`, the first one, then says which of them a row is of, as it was named. Columns, with
+    their units in their names, are those of docs/results.md; a cell without a timing has one row.
+    Times are in seconds, sizes in bytes; what was not measured is missing. Whole numbers are
+    Int64, truths boolean, others float64; `options` is JSON. With samples=True: the table of
+    attnbench.samples. attnbench.view leaves out the columns that say nothing.
+
+    The table's attrs["attnbench_result"] is the file, or the list of files, which attnbench.figure
+    and attnbench.verdict read. Raises BadResult, ValueError for an empty list and a result that is
+    named twice; warns where no cell of a result is ok, for then there is nothing to compare.
+
+    >>> table = attnbench.read(["runs/monday", "runs/tuesday"])
+    >>> table.groupby("result").size()
+    result
+    runs/monday     42
+    runs/tuesday    42
+    dtype: int64
     """
-    file = result_file(path)
-    cells: list[Object] = load(file)["attnbench"]["cells"]
-    _warn_of_none(file, cells)
+    several = not isinstance(path, (str, os.PathLike))
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    files = [result_file(one) for one in given]
+    if not files or len({file.resolve() for file in files}) < len(files):
+        raise ValueError(f"{path!r}: expected one result or more, each named once")
+    cells: list[Object] = []
+    for name, file in zip(given, files, strict=True):
+        of_file: list[Object] = load(file)["attnbench"]["cells"]
+        _warn_of_none(file, of_file)
+        cells += [{**cell, "result": os.fspath(name)} for cell in of_file]
     rows, columns = (_sample_rows(cells), _SAMPLES) if samples else _cell_rows(cells)
-    table = _typed(rows, columns)
-    table.attrs["attnbench_result"] = str(file)
+    table = typed(rows, ["result", *columns] if several else columns)
+    table.attrs["attnbench_result"] = [str(file) for file in files] if several else str(files[0])
     return table
 
 
@@ -103,16 +125,21 @@ def _warn_of_none(file: Path, cells: list[Object]) -> None:
     warnings.warn(words, stacklevel=3)
 
 
-def samples(path: str | os.PathLike[str]) -> pandas.DataFrame:
-    """A row for each sample of each timing of a result; `seconds` is its time.
+def samples(path: Stored | Sequence[Stored]) -> pandas.DataFrame:
+    """A row for each sample of each timing of a result, or of several; `seconds` is its time.
 
     preempted ones are left out of medians, round_disturbed says that the whole round is.
-    Raises BadResult.
+    path and errors are those of attnbench.read.
+
+    >>> attnbench.samples("runs/monday")[["label", "timing", "round", "sample"]].head(2)
+         label   timing  round  sample
+    0  softmax  forward      0       0
+    1  softmax  forward      0       1
     """
     return read(path, samples=True)
 
 
-def result_file(path: str | os.PathLike[str]) -> Path:
+def result_file(path: Stored) -> Path:
     """The absolute path of a result.json; `path` may be a run's folder."""
     given = Path(path)
     file = given / "result.json" if given.is_dir() else given
@@ -123,6 +150,22 @@ def result_file(path: str | os.PathLike[str]) -> Path:
             )
         raise BadResult(f"{file}: no such file; expected a run's folder or a result.json")
     return file.absolute()
+
+
+def files_of(result: Result) -> list[Path]:
+    """The files of a result, of several, or of a table of them. Raises BadResult."""
+    if not isinstance(result, pandas.DataFrame):
+        if isinstance(result, (str, os.PathLike)):
+            return [result_file(result)]
+        return [result_file(one) for one in result]
+    source = result.attrs.get("attnbench_result")
+    if not source:
+        raise BadResult(
+            "this table does not say which result it is of (attrs were lost, as pandas.concat does "
+            "of tables of several): pass the run's folder, or join results with "
+            "attnbench.read([A, B])"
+        )
+    return [result_file(one) for one in ([source] if isinstance(source, str) else source)]
 
 
 def load(file: Path) -> Object:
@@ -171,7 +214,8 @@ def _flat(value: Any) -> Any:
     return value
 
 
-def _size(cell: Object, name: str) -> Any:
+def size_of(cell: Object, name: str) -> Any:
+    """A size or setting of a cell, as worked out or as it was said."""
     for part in ("problem", "settings", "options"):
         value = _object(cell, part).get(name)
         if value is not None:
@@ -201,7 +245,7 @@ def _found_columns(cells: list[Object]) -> dict[str, tuple[str, str]]:
         if any(key in _object(cell, "training") for cell in cells):
             found[f"training_{key}"] = ("training", key)
     for key in _keys(cells, "settings"):
-        if key not in _SIZES and key not in _FORMS:
+        if key not in SIZES and key not in FORMS:
             taken = key in _FIXED or key in found
             found[f"setting_{key}" if taken else key] = ("settings", key)
     return found
@@ -224,14 +268,14 @@ def _cell_rows(cells: list[Object]) -> tuple[list[Object], list[str]]:
 
 
 def _of_cell(cell: Object, found: dict[str, tuple[str, str]]) -> Object:
-    row: Object = {key: cell.get(key) for key in ("id", "label", "mechanism", "status", "reason")}
+    row: Object = {key: cell.get(key) for key in _OF_CELL}
     row["task"] = cell.get("task_label") or cell["task"]
     row["implementation"] = _object(cell, "chosen").get("implementation") or cell.get(
         "implementation"
     )
     row["device"] = cell.get("device", "cpu")
     row["options"] = _flat(cell["options"])
-    row.update({key: _flat(_size(cell, key)) for key in [*_SIZES, *_FORMS]})
+    row.update({key: _flat(size_of(cell, key)) for key in [*SIZES, *FORMS]})
     row.update({key: _flat(_object(cell, part).get(key)) for key, part in _OF_PARTS.items()})
     row.update({name: _flat(_object(cell, part).get(key)) for name, (part, key) in found.items()})
     return row
@@ -241,6 +285,7 @@ def _sample_rows(cells: list[Object]) -> list[Object]:
     rows: list[Object] = []
     for cell in cells:
         own = {
+            "result": cell["result"],
             "id": cell["id"],
             "label": cell["label"],
             "task": cell.get("task_label") or cell["task"],
@@ -265,7 +310,8 @@ def _sample_rows(cells: list[Object]) -> list[Object]:
     return rows
 
 
-def _typed(rows: list[Object], columns: Iterable[str]) -> pandas.DataFrame:
+def typed(rows: list[Object], columns: Iterable[str]) -> pandas.DataFrame:
+    """Rows as a table whose columns have the kinds that attnbench.read says."""
     return pandas.DataFrame(
         {name: _series(name, [row.get(name) for row in rows]) for name in columns}
     )

@@ -6,28 +6,25 @@ import hashlib
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import numpy as np
 import pandas
 
+from attnbench.callables import Mechanism, words_of
 from attnbench.errors import Interrupted, ProgramFailed
-from attnbench.program import Program, find_program
-from attnbench.progress import Event, Progress, choose
+from attnbench.process import follow
+from attnbench.program import Program, ask, find_program
+from attnbench.progress import Event, choose
 from attnbench.results import read
-
-# It may build first, which takes minutes.
-_OF_THE_LAUNCHER = ("· ", "  building ")
+from attnbench.verdicts import verdict_in
 
 # Flags that are said once for each of several values; settings have theirs in one list.
 REPEATED = {"--data", "--fail-on", "--only", "--plugin", "--retry", "--skip", "--with"}
 
-Suite = Mapping[str, Any] | str | os.PathLike[str] | Sequence[str] | None
+Suite = Mapping[str, Any] | str | os.PathLike[str] | Sequence[Mechanism] | Callable[..., Any] | None
 
 
 def run(
@@ -41,26 +38,76 @@ def run(
     """Measures a suite with the program and returns attnbench.read of its result.
 
     suite: a dict (written beside the run, so that it can be run again), the name or path of a suite,
-    a list of mechanisms, or None with resume=FOLDER. program: see find_program. progress: "auto",
-    "text", "notebook", "none", or a function that takes each event. Further options are flags of
-    `attnbench run --help`: profile="quick", out="runs/mine", only=["latte", "flash"], rounds=3,
-    now=True, set={"length": range(256, 1024, 256)}, with_="latte"; None and False leave one out.
+    a list of mechanisms, or None with resume=FOLDER. Mechanisms are names, words such as
+    "python:near.py:Near", and functions and classes as docs/python.md of attnbench has them: those
+    of a file are measured from there; the source of others, as of a notebook's cell, is written
+    beside the run with what it uses, to a file that is named by its content. program: see
+    find_program. progress: "auto", "text", "notebook", "none", or a function that takes each event;
+    the verdict is shown at the end of it. Further options are flags of `attnbench run --help` and
+    settings: profile="quick", out="runs/mine", only=["latte", "flash"], rounds=3, now=True,
+    set={"length": range(256, 1024, 256)}, dtype=torch.bfloat16, with_="latte"; None and False leave
+    one out.
 
     Ctrl-C reaches the program, which ends cleanly; then Interrupted is raised. Raises ProgramFailed
     (with the program's message, exit code and result, if there is one), ProgramNotFound, and
-    ValueError for a suite or option that cannot be passed on.
+    ValueError for a suite or option that cannot be passed on, or a callable that cannot be carried.
+
+    >>> table = attnbench.run(["softmax"], length=[16, 32], rounds=1, now=True, progress="none",
+    ...                       no_ceilings=True, no_report=True)
+    >>> table.length.tolist()
+    [16, 32]
     """
-    flags = flags_of(options)
     shown = choose(progress)
     found = find_program(program)
-    words = [*_suite_words(suite, options), *flags]
-    exit_code, interrupted, output, message = _run(found, ["run", *words], shown)
-    result = _stored_result(output)
-    if interrupted:
-        raise Interrupted(message, result)
-    if exit_code != 0 or result is None:
-        raise ProgramFailed(exit_code, message or "the program named no result", result)
+    out = options.get("out")
+    words: list[str] = []
+    if suite is None:
+        if not options.get("resume"):
+            raise ValueError(
+                "no suite: pass a dict, a path, a list of mechanisms, or resume=FOLDER"
+            )
+        words = flags_of(options)
+    else:
+        words = words_of_command(found, suite, options, Path(out).parent if out else Path("runs"))
+    ended = follow(found, ["run", *words, "--progress", "json"], shown)
+    result = _stored_result(ended.output)
+    if ended.interrupted:
+        raise Interrupted(ended.message, result)
+    if ended.exit_code != 0 or result is None:
+        message = ended.message or "the program named no result"
+        raise ProgramFailed(ended.exit_code, message, result)
+    said = verdict_in(ended.output)
+    if said:
+        shown.text(said)
+        shown.close()
     return read(result, samples=samples)
+
+
+def words_of_command(
+    program: str, suite: Suite, options: Mapping[str, Any], folder: Path
+) -> list[str]:
+    """The program's words for a suite, or a list of mechanisms, and options.
+
+    A dict and the source of callables are written to `folder`. Raises ValueError.
+    """
+    given, more = _plain(suite), dict(options)
+    beside = more.get("with_")
+    beside = list(beside) if isinstance(beside, (list, tuple)) else [beside]
+    listed = given.get("mechanisms") if isinstance(given, dict) else given
+    entries = list(listed.values()) if isinstance(listed, dict) else listed
+    entries = entries if isinstance(entries, list) else [entries]
+    taken: list[str] = []
+    if any(callable(_thing(one)) for one in [*entries, *beside]):
+        known = json.loads(ask(program, ["list", "--json"]))
+        taken = [one["name"] for part in ("mechanisms", "aliases") for one in known[part]]
+    if any(callable(one) for one in beside):
+        more["with_"] = words_of(beside, folder, taken)
+    return [*_suite_words(given, folder, taken), *flags_of(more)]
+
+
+def _thing(entry: Any) -> Any:
+    """What a suite's entry measures."""
+    return entry.get("use") if isinstance(entry, dict) else entry
 
 
 def flags_of(options: Mapping[str, Any]) -> list[str]:
@@ -84,7 +131,13 @@ def flags_of(options: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Values of NumPy and pandas, ranges and paths as those of JSON, in dicts and lists, too."""
+    """Values of NumPy, pandas and PyTorch, ranges and paths as those of JSON, in dicts, too."""
+    if type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device"):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return np.dtype(value).name
+    if isinstance(value, type):  # a mechanism
+        return value
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -112,24 +165,45 @@ def _word(name: str, value: Any) -> str:
     raise ValueError(f"{name}={value!r}: expected text, a path, a finite number, or a list of them")
 
 
-def _suite_words(suite: Suite, options: Mapping[str, Any]) -> list[str]:
-    given = _plain(suite)
-    if given is None:
-        if not options.get("resume"):
-            raise ValueError(
-                "no suite: pass a dict, a path, a list of mechanisms, or resume=FOLDER"
-            )
-        return []
-    if isinstance(given, dict):
-        return [str(_written(given, options.get("out")))]
-    if isinstance(given, str):
-        return [given]
-    if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
-        return given
+def _suite_words(suite: Any, folder: Path, taken: Sequence[str]) -> list[str]:
+    if isinstance(suite, dict):
+        return [str(_written(_with_words(suite, folder, taken), folder))]
+    if isinstance(suite, str):
+        return [suite]
+    listed = suite if isinstance(suite, list) else [suite]
+    if listed and all(isinstance(word, str) or callable(word) for word in listed):
+        return words_of(listed, folder, taken)
     raise ValueError(f"suite {suite!r}: expected a dict, a path, or a list of mechanisms")
 
 
-def _written(suite: Mapping[str, Any], out: str | os.PathLike[str] | None) -> Path:
+def _with_words(suite: dict[str, Any], folder: Path, taken: Sequence[str]) -> dict[str, Any]:
+    """The same with words for callables. It is written beside their files, and names these alone."""
+    listed = suite.get("mechanisms")
+    if isinstance(listed, list) and any(callable(one) for one in listed):
+        names = words_of([one for one in listed if not isinstance(one, dict)], folder, taken)
+        listed = {word.partition("=")[0]: _entry({"use": word}, folder, []) for word in names}
+    elif isinstance(listed, dict):
+        names = list(taken)
+        listed = {label: _entry(entry, folder, names) for label, entry in listed.items()}
+    return {**suite, "mechanisms": listed} if listed else suite
+
+
+def _entry(entry: Any, folder: Path, names: list[str]) -> Any:
+    """An entry of a suite with the word of its callable, whose name is added to `names`."""
+    if callable(entry):
+        entry = {"use": entry}
+    used = _thing(entry)
+    word = words_of([used], folder, names)[0] if callable(used) else used
+    if not isinstance(entry, dict) or not isinstance(word, str) or "=python:" not in word:
+        return entry
+    name, _, word = word.partition("=")
+    names.append(name)
+    home = f"python:{folder}/"
+    beside = "python:" + word.removeprefix(home) if word.startswith(home) else word
+    return {"as": name, **entry, "use": beside}
+
+
+def _written(suite: Mapping[str, Any], folder: Path) -> Path:
     """The suite as a file beside the run's folder, named after its content: reruns find it."""
     try:
         text = json.dumps(suite, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -137,86 +211,10 @@ def _written(suite: Mapping[str, Any], out: str | os.PathLike[str] | None) -> Pa
         raise ValueError(f"the suite is no JSON: {error}") from error
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", str(suite.get("name", "suite")))[:80].lstrip(".-")
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    folder = Path(out).parent if out else Path("runs")
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name or 'suite'}-{digest}.suite.json"
     file.write_text(text, encoding="utf-8")
     return file
-
-
-def _run(program: str, words: list[str], shown: Progress) -> tuple[int, bool, str, str]:
-    """Exit code, whether Ctrl-C was pressed, standard output, and messages."""
-    messages: list[str] = []
-    interrupted = False
-    with tempfile.TemporaryFile() as output:
-        # A process group of its own: Ctrl-C comes once, from here, whoever was signalled.
-        process = subprocess.Popen(
-            [program, *words, "--progress", "json"],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            **_own_group(),
-        )
-        try:
-            assert process.stderr is not None
-            while True:
-                try:
-                    _follow(process.stderr, messages, shown)
-                    if process.wait() == 0 and messages:
-                        shown.text("\n".join(messages))  # such as: no pictures, and why
-                    break
-                except KeyboardInterrupt:
-                    interrupted = True
-                    _signal(process, signal.SIGINT)
-        finally:
-            _end(process)
-            shown.close()
-        output.seek(0)
-        text = output.read().decode("utf-8", errors="replace")
-    message = "\n".join(messages).strip().removeprefix("attnbench: ")
-    return process.returncode, interrupted or process.returncode == 130, text, message
-
-
-def _own_group() -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        return {"process_group": 0}
-    return {"preexec_fn": os.setpgrp}
-
-
-def _follow(stream: IO[bytes], messages: list[str], shown: Progress) -> None:
-    """Shows events and keeps everything else, to the end of the stream."""
-    for line in iter(stream.readline, b""):
-        text = line.decode("utf-8", errors="replace").rstrip("\n")
-        try:
-            event = json.loads(text)
-        except ValueError:
-            event = None
-        if isinstance(event, dict) and "type" in event:
-            shown.event(event)
-        elif text.startswith(_OF_THE_LAUNCHER):
-            shown.text(text)
-        else:
-            messages.append(text)
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Leaves no program behind, whatever went wrong here: first as Ctrl-C would, then at once."""
-    if process.poll() is None:
-        _signal(process, signal.SIGINT)
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            _signal(process, signal.SIGKILL)
-            process.wait()
-    if process.stderr is not None:
-        process.stderr.close()
 
 
 def _stored_result(output: str) -> Path | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 
 import altair
 import jsonschema
-import pandas
 
 from attnbench.errors import BadResult
 from attnbench.program import Program, ask, find_program
-from attnbench.results import result_file
+from attnbench.results import Result, files_of
 
 Chart = (
     altair.Chart
@@ -26,22 +24,31 @@ Chart = (
     | altair.FacetChart
     | altair.RepeatChart
 )
-Result = pandas.DataFrame | str | os.PathLike[str]
-
 _ENDING = ".vl.json"
 
 
 def figures(result: Result, *, program: Program = None) -> list[str]:
-    """Names of the figures of a result, as attnbench.figure takes them."""
+    """Names of the figures of a result, as attnbench.figure takes them.
+
+    result, program and errors are those of attnbench.figure. Of several results each name begins
+    with that of its suite.
+
+    >>> attnbench.figures("runs/monday")[:2]
+    ['decode_state', 'decode_step_time']
+    """
     return sorted(_specifications(result, program))
 
 
 def figure(result: Result, name: str, *, program: Program = None) -> Chart:
     """The figure `name` of a result as an Altair chart, its numbers inside, to be restyled.
 
-    result: a table of attnbench.read or attnbench.run, a run's folder, or a result.json. Figures
-    that the run has stored (figures/*.vl.json) are read; else the program draws them.
-    Raises BadResult, ProgramNotFound, ProgramFailed, and ValueError for a name that is no figure.
+    result: a table of attnbench.read or attnbench.run, a run's folder, a result.json, or a list of
+    these files. Figures that a run has stored (figures/*.vl.json) are read; else, and for several
+    results, the program draws them. Raises BadResult, ProgramNotFound, ProgramFailed, and
+    ValueError for a name that is no figure.
+
+    >>> chart = attnbench.figure("runs/monday", "forward_time").properties(title="Ours")
+    >>> chart.save("time.svg")
     """
     found = _specifications(result, program)
     if name not in found:
@@ -76,24 +83,15 @@ def _with_lifted_params(specification: dict[str, Any]) -> dict[str, Any]:
 
 
 def _specifications(result: Result, program: Program) -> dict[str, Any]:
-    file = _file_of(result)
-    stored = _stored(file.parent / "figures") if file.name == "result.json" else {}
-    if stored:
-        return stored
+    files = files_of(result)
+    if len(files) == 1 and files[0].name == "result.json":
+        stored = _stored(files[0].parent / "figures")
+        if stored:
+            return stored
     with tempfile.TemporaryDirectory(prefix="attnbench-") as folder:
-        ask(find_program(program), ["report", str(file), "--no-render", "--out", folder])
+        words = ["report", *map(str, files), "--no-render", "--out", folder]
+        ask(find_program(program), words)
         return _stored(Path(folder) / "figures")
-
-
-def _file_of(result: Result) -> Path:
-    if not isinstance(result, pandas.DataFrame):
-        return result_file(result)
-    source = result.attrs.get("attnbench_result")
-    if not source:
-        raise BadResult(
-            "this table does not say which result it is of (attrs were lost); pass the run's folder"
-        )
-    return result_file(source)
 
 
 def _stored(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,129 @@
+"""What there is and what a suite would run, as tables; checks and comparisons; the package's names."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Any
+
+import attnbench
+import numpy as np
+import pandas
+import pytest
+from attnbench.running import flags_of
+from conftest import FIXTURES
+from test_run import TINY
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_public_names_alone_are_shown() -> None:
+    assert dir(attnbench) == sorted(attnbench.__all__)
+    for name in attnbench.__all__:
+        assert getattr(attnbench, name).__doc__, name
+    assert attnbench.__version__.count(".") == 2
+
+
+def test_examples_of_the_docstrings(program: str) -> None:
+    for name in ("monday", "tuesday"):
+        Path("runs", name).mkdir(parents=True)
+        shutil.copy(FIXTURES / "quickstart.json", f"runs/{name}/result.json")
+    tried = 0
+    with warnings.catch_warnings(), pandas.option_context("display.width", 200):
+        warnings.simplefilter("ignore")  # cells that are disturbed
+        for module in pkgutil.iter_modules(attnbench.__path__):
+            found = importlib.import_module(f"attnbench.{module.name}")
+            result = doctest.testmod(
+                found, extraglobs={"attnbench": attnbench}, optionflags=doctest.NORMALIZE_WHITESPACE
+            )
+            assert result.failed == 0, module.name
+            tried += result.attempted
+    assert tried > 20
+
+
+def test_tables_of_what_there_is(program: str) -> None:
+    done = subprocess.run([program, "list"], check=True, capture_output=True, text=True)
+    for table in (attnbench.mechanisms(), attnbench.tasks(), attnbench.suites()):
+        assert len(table) > 5
+        assert all(name in done.stdout for name in table.name)
+        assert table.title.str.len().min() > 5
+    described = attnbench.describe("flash")
+    assert described.name == "softmax"
+    assert repr(described).startswith("flash stands for softmax/tiled")
+    assert list(described.options.columns)[:3] == ["name", "type", "default"]
+    assert "train_examples" in set(attnbench.describe("copy").options.name)
+    assert attnbench.describe("latte_v1.figure_2").document["set"]["heads"] == 4
+    with pytest.raises(attnbench.ProgramFailed, match='nothing is called "nothing"'):
+        attnbench.describe("nothing")
+
+
+def test_a_plan_is_a_table_of_cells(program: str) -> None:
+    cells = attnbench.plan({**TINY, "mechanisms": ["softmax", "linformer"]}, set={"batch": 2})
+    assert list(cells.length) == [16, 32] * 2
+    assert set(cells.batch) == {2}
+    assert list(cells.supported) == [True, True, False, False]
+    assert cells.reason.iloc[2].startswith("linformer: causal is undefined")
+    assert (cells.model_flops[cells.supported] > 0).all()
+    assert cells.attrs["attnbench_totals"][0]["unsupported"] == 2
+    assert not Path("runs").exists()
+    with pytest.raises(ValueError, match="expected a dict, a path"):
+        attnbench.plan([])
+
+
+def test_what_a_check_finds_is_a_table(program: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(
+        "def wrong(query, key, value, causal: bool):\n    return value * 2\n"
+        "wrong.patterns = ['causal']\nwrong.reference = 'softmax'\n"
+    )
+    options: dict[str, Any] = {
+        "pattern": "causal",
+        "dtype": "float32",
+        "no_growth": True,
+        "progress": False,
+    }
+    found = attnbench.check("python:wrong.py:wrong", **options)
+    assert not found.holds
+    assert "value_equals_reference" in set(found.broken.property)
+    assert (found.broken.error > found.broken.tolerance).any()
+    assert "value_equals_reference" in repr(found)
+    assert "failed" in found.verdict
+    with pytest.raises(attnbench.ProgramFailed, match='there is no mechanism "nothing"'):
+        attnbench.check("nothing", **options)
+
+
+def test_differences_are_a_table(program: str, tmp_path: Path) -> None:
+    changed = (
+        (FIXTURES / "decode.json").read_text().replace('"median_seconds":', '"median_seconds":1')
+    )
+    (tmp_path / "changed.json").write_text(changed)
+    found = attnbench.compare(FIXTURES / "decode.json", tmp_path / "changed.json")
+    assert found.exit_code == 0
+    assert (found.table.ratio > 0).all()
+    assert (found.table.new_seconds != found.table.base_seconds).any()
+    assert "UNCLEAR" in repr(found)
+    other = attnbench.compare(FIXTURES / "decode.json", FIXTURES / "mqar_smoke.json")
+    assert other.exit_code == 4
+    assert other.table.ratio.isna().all()
+    with pytest.raises(attnbench.ProgramFailed, match="exit code 2"):
+        attnbench.ab("flash", progress="none")
+
+
+def test_dtypes_of_libraries_are_words() -> None:
+    class dtype:
+        def __repr__(self) -> str:
+            return "torch.bfloat16"
+
+    dtype.__module__ = "torch"
+    assert flags_of({"dtype": dtype()}) == ["--dtype=bfloat16"]
+    assert flags_of({"dtype": [np.float32, np.dtype("float64")], "set": {"dtype": np.float16}}) == [
+        "--dtype=float32,float64",
+        "--set=dtype=float16",
+    ]
