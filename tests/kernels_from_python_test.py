@@ -8,6 +8,7 @@
 Ends with 77 where this Python has no PyTorch or NumPy.
 """
 
+import doctest
 import multiprocessing
 import os
 import pathlib
@@ -234,6 +235,18 @@ class Surroundings(unittest.TestCase):
         self.assertTrue(torch.equal(attnbench.scaled_dot_product_attention(*flat), theirs(*flat)))
 
 
+class Examples(unittest.TestCase):
+    @unittest.skipUnless(hasattr(torch.nn.functional, "scaled_dot_product_attention"), "PyTorch before 2.0")
+    def test_examples_of_the_docstrings(self):
+        failed, tried = doctest.testmod(attnbench.kernels)
+        self.assertEqual(failed, 0)
+        self.assertGreaterEqual(tried, 10)
+
+    def test_the_public_names_are_documented(self):
+        for name in attnbench.kernels.__all__:
+            self.assertTrue(getattr(attnbench, name).__doc__, name)
+
+
 class Refusals(unittest.TestCase):
     def refused(self, error, words, *given, **more):
         with self.assertRaises(error) as caught:
@@ -287,7 +300,7 @@ class Refusals(unittest.TestCase):
             for note, words in (("1.9.0", ["were built with PyTorch 1.9.0", torch.__version__, "pip install 'torch==1.9.*'"]),
                                 (torch.__version__, ["cannot be loaded into PyTorch"])):
                 copy.with_suffix(".torch").write_text(note)
-                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={
+                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env={
                     **os.environ, "ATTNBENCH_OPERATORS": str(copy), "PYTHONPATH": os.pathsep.join(sys.path)})
                 self.assertNotEqual(done.returncode, 0)
                 for word in words:

@@ -218,6 +218,12 @@ std::shared_ptr<Mechanism> mechanism_for(const CallText& call, const Problem& pr
   return entry.make(options, problem);
 }
 
+/// While it exists, tensors are real, even where a compiler that traces the caller makes fake ones.
+class RealTensors {
+  c10::impl::ExcludeDispatchKeyGuard guard_{
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot})};
+};
+
 const char* word_of(Source source) {
   switch (source) {
     case Source::query_tokens:
@@ -231,6 +237,7 @@ const char* word_of(Source source) {
 }
 
 std::string describe(std::string text, at::IntArrayRef sizes, at::ScalarType type) {
+  const RealTensors real;
   return translated([&] {
     const CallText& call = parsed(text);
     const auto mechanism = mechanism_for(call, problem_of(call, sizes, type, "cpu"));

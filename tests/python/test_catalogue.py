@@ -27,8 +27,15 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_public_names_alone_are_shown() -> None:
     assert dir(attnbench) == sorted(attnbench.__all__)
-    for name in attnbench.__all__:
+    kernels = attnbench._HOMES["kernels"]  # tests/kernels_from_python_test.py: they need PyTorch
+    for name in set(attnbench.__all__) - set(kernels):
         assert getattr(attnbench, name).__doc__, name
+    if importlib.util.find_spec("torch") is None:
+        for name in kernels:
+            with pytest.raises(attnbench.OperatorsMissing, match="pip install torch"):
+                getattr(attnbench, name)
+    with pytest.raises(AttributeError, match="no attribute 'figrue'"):
+        attnbench.figrue  # noqa: B018
     assert attnbench.__version__.count(".") == 2
 
 
@@ -40,6 +47,8 @@ def test_examples_of_the_docstrings(program: str) -> None:
     with warnings.catch_warnings(), pandas.option_context("display.width", 200):
         warnings.simplefilter("ignore")  # cells that are disturbed
         for module in pkgutil.iter_modules(attnbench.__path__):
+            if module.name == "kernels":
+                continue  # they are tried where there is PyTorch
             found = importlib.import_module(f"attnbench.{module.name}")
             result = doctest.testmod(
                 found, extraglobs={"attnbench": attnbench}, optionflags=doctest.NORMALIZE_WHITESPACE

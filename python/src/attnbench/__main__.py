@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from attnbench.program import hand_over_this_python
+
 
 def main() -> None:
     """Becomes the program; its worker and its pictures are made by this Python."""
@@ -15,8 +17,7 @@ def main() -> None:
             f"attnbench: {program} is missing: this is the Python package alone, without the program; "
             "install a wheel (python3 -m pip install attnbench), or use the launcher of a checkout"
         )
-    os.environ["ATTNBENCH_HOST_PYTHON"] = sys.executable
-    os.environ.setdefault("ATTNBENCH_PYTHON", sys.executable)
+    hand_over_this_python(os.environ)
     os.execv(program, [str(program), *sys.argv[1:]])
 
 

@@ -212,6 +212,17 @@ def _attention_call(
     )
 
 
+def _constant_call(
+    mechanism: str, implementation: str, pattern: str, options: tuple[tuple[str, Any], ...]
+) -> tuple[str, tuple[int, ...]]:
+    return _attention_call(mechanism, implementation, pattern, options)
+
+
+if hasattr(torch, "compiler") and hasattr(torch.compiler, "assume_constant_result"):
+    # torch.compile takes the text as it is, and does not trace how it came to be.
+    torch.compiler.assume_constant_result(_constant_call)
+
+
 def attention(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -240,7 +251,7 @@ def attention(
     torch.Size([1, 2, 128, 16])
     """
     pattern = "causal" if causal else _pattern(False, query.size(-2), key.size(-2))
-    call, order = _attention_call(
+    call, order = _constant_call(
         mechanism, implementation, pattern, tuple(sorted(options.items())) if options else ()
     )
     given = (query, key, value)
@@ -304,7 +315,7 @@ class Mechanism(torch.nn.Module):
                 f"to {', '.join(fed)}, which are this module's inputs; leave it out"
             )
         self.roles: tuple[str, ...] = tuple(role["name"] for role in said["roles"])
-        self._query, self._value = _places(said["roles"])
+        self._places = _places(said["roles"])
         tensors = _ops.initial_weights(bare, self._sizes, dtype, torch.device(device), seed)
         names = []
         for one, tensor in zip(said["weights"], tensors, strict=True):
@@ -316,7 +327,12 @@ class Mechanism(torch.nn.Module):
             else:
                 self.register_buffer(one["name"], tensor)
         self._names = tuple(names)
-        self._calls: dict[str, str] = {}
+        self._calls = {
+            pattern: _text(
+                name, implementation, pattern, options, self.roles, self._names, *self._places
+            )
+            for pattern in ("causal", "bidirectional", "cross")
+        }
 
     def extra_repr(self) -> str:
         sizes = dict(heads=self._sizes[1], head_dim=self._sizes[5], causal=self._causal)
@@ -329,21 +345,6 @@ class Mechanism(torch.nn.Module):
         sizes = [batch, *self._sizes[1:3], tokens, tokens, *self._sizes[5:]]
         said = json.loads(_ops.describe(self._bare, sizes, torch.float32))
         return {role["name"]: tuple(role["shape"]) for role in said["roles"]}
-
-    def _call(self, pattern: str) -> str:
-        known = self._calls.get(pattern)
-        if known is None:
-            known = self._calls[pattern] = _text(
-                self._name,
-                self._implementation,
-                pattern,
-                self._options,
-                self.roles,
-                self._names,
-                self._query,
-                self._value,
-            )
-        return known
 
     def _inputs(self, given: tuple[torch.Tensor, ...], named: Mapping[str, Any]) -> list[Any]:
         if not named:
@@ -374,9 +375,9 @@ class Mechanism(torch.nn.Module):
     ) -> torch.Tensor:
         """Mixes whole sequences: the roles in their order or by name, [B, H, T, Dv] comes out."""
         given = self._inputs(inputs, named)
-        keys = given[self._value].size(-2)
-        pattern = _pattern(self._causal, given[self._query].size(-2), keys)
-        result: torch.Tensor = _mix(given, self._weights(), key_mask, self._call(pattern))
+        tokens, keys = (given[i].size(-2) for i in self._places)
+        pattern = _pattern(self._causal, tokens, keys)
+        result: torch.Tensor = _mix(given, self._weights(), key_mask, self._calls[pattern])
         return result
 
     def empty_state(
@@ -389,7 +390,7 @@ class Mechanism(torch.nn.Module):
     ) -> dict[str, torch.Tensor]:
         """The decoding state before the first token, for up to `capacity` tokens, by name."""
         sizes = [batch, *self._sizes[1:]]
-        call = self._call("causal")
+        call = self._calls["causal"]
         names = _ops.state_names(call, sizes, dtype)
         tensors = _ops.empty_state(call, sizes, dtype, torch.device(device), capacity)
         return dict(zip(names, tensors, strict=True))
@@ -416,7 +417,7 @@ class Mechanism(torch.nn.Module):
             names,
             position,
             key_mask,
-            self._call("causal"),
+            self._calls["causal"],
         )
         return result
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, MutableMapping, Sequence
 from pathlib import Path
 
 from attnbench.errors import ProgramFailed, ProgramNotFound
@@ -14,7 +15,8 @@ Program = str | os.PathLike[str] | None
 
 
 def find_program(program: Program = None) -> str:
-    """The path of the program: the argument, ATTNBENCH_PROGRAM, PATH, or a checkout's launcher.
+    """The path of the program: the argument, ATTNBENCH_PROGRAM, the one inside this package (a wheel
+    has it), PATH, or a checkout's launcher.
 
     A checkout is one that this package is installed from in place, or that holds the working
     folder. Raises ProgramNotFound, naming where it was looked for.
@@ -24,6 +26,10 @@ def find_program(program: Program = None) -> str:
     variable = os.environ.get("ATTNBENCH_PROGRAM")
     if variable:
         return _named(variable, "ATTNBENCH_PROGRAM")
+    inside = Path(__file__).parent / "native/bin/attnbench"
+    if inside.is_file():
+        hand_over_this_python(os.environ)
+        return str(inside)
     found = shutil.which("attnbench")
     if found:
         return found
@@ -36,6 +42,12 @@ def find_program(program: Program = None) -> str:
         "checkout; pass program=…, or set ATTNBENCH_PROGRAM to the launcher of a checkout or to "
         "build/release/bin/attnbench"
     )
+
+
+def hand_over_this_python(environment: MutableMapping[str, str]) -> None:
+    """Names this Python to the program of a wheel: its worker and its pictures are made by it."""
+    environment["ATTNBENCH_HOST_PYTHON"] = sys.executable
+    environment.setdefault("ATTNBENCH_PYTHON", sys.executable)
 
 
 def _named(word: str, source: str) -> str:
