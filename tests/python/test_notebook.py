@@ -49,6 +49,8 @@ def test_the_notebooks_of_the_documents(name: str, program: str, tmp_path: Path)
         (tmp_path / "stand_in/torch.py").touch()
         before += f"sys.path.append({str(tmp_path / 'stand_in')!r})\n"
     book.cells.insert(0, nbformat.v4.new_code_cell(before))  # type: ignore[no-untyped-call]
+    measured = "assert len(set(table.label)) == 2\nassert (table.median_seconds > 0).all()"
+    book.cells.append(nbformat.v4.new_code_cell(measured))  # type: ignore[no-untyped-call]
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in book.cells for output in cell.get("outputs", [])]
     assert not [output for output in shown if output.output_type == "error"]

@@ -263,7 +263,8 @@ class _Carried:
         codes = list(_codes(thing))
         if not codes:
             raise ValueError(
-                f"{name} has no function of its own, so no source is found: {_INSTEAD}"
+                f"{name} has no method in its body, by which its source is found: give it one, or "
+                f"{_INSTEAD}"
             )
         for code in codes:
             outer = [one for one in code.co_freevars if one != "__class__"]
