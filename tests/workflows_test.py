@@ -128,15 +128,41 @@ class Steps(unittest.TestCase):
         self.assertNotIn("POST", replaced)
         self.assertEqual(calls([], ""), "")  # nothing was measured
 
-    def test_only_the_job_that_comments_may_write(self):
+    def test_only_jobs_that_comment_or_release_may_write(self):
         for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
             text = file.read_text()
             self.assertIn("\npermissions: {}\n", text)
-            job = text.split("\n  comment:\n")
+            release = text.split("\n  release:\n")
+            job = release[0].split("\n  comment:\n")
             self.assertNotIn(": write", job[0])
             if len(job) == 2:
                 self.assertIn("head.repo.full_name == github.repository", job[1])
                 self.assertNotIn("checkout", job[1])  # nothing of the pull request runs there
+            if len(release) == 2:
+                self.assertIn("if: startsWith(github.ref, 'refs/tags/v')", release[1])
+                self.assertNotIn("checkout", release[1])
+
+    def test_a_wheel_is_pinned_to_the_version_that_is_asked_for(self):
+        sys.path.insert(0, str(ROOT / "tests/wheel"))
+        import pin
+
+        text = pin.FILE.read_text()
+        changed = pin.pinned(text, "2.14")
+        self.assertEqual(changed.count('"torch>=2.14,<2.15"'), 2)
+        self.assertEqual(pin.pinned(changed, "2.15"), text)
+        for version, message in (("2", "expected a minor version"), ("2.15.0", "expected a minor version")):
+            with self.assertRaisesRegex(ValueError, message):
+                pin.pinned(text, version)
+        with self.assertRaisesRegex(ValueError, "0 requirements of torch"):
+            pin.pinned("", "2.14")
+
+    def test_the_package_alone_and_the_wheel_need_the_same(self):
+        import tomllib
+
+        wheel, package = (tomllib.loads((ROOT / file).read_text())["project"] for file in ("pyproject.toml", "python/pyproject.toml"))
+        self.assertEqual([one for one in wheel["dependencies"] if not one.startswith("torch")], package["dependencies"])
+        self.assertEqual(wheel["requires-python"], package["requires-python"])
+        self.assertIn(f'VERSION {package["version"]}', (ROOT / "CMakeLists.txt").read_text())
 
     def test_plugin(self):
         file = TEMPLATES / "plugin.yml"

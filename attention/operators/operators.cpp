@@ -40,11 +40,9 @@ Arguments arguments_of(at::TensorList inputs, at::TensorList weights,
 
 Tensor computed(const std::string& text, const Arguments& arguments, bool gradient) {
   const NoAutocast plain;
-  const CallText& call = parsed(text);
   const auto prepared = prepared_for(text, arguments, gradient);
-  const auto mechanism = prepared->mechanism(call, arguments);
-  return prepared->implementation->mix(*mechanism, prepared->inputs(call, arguments), nullptr)
-      .output;
+  const auto mechanism = prepared->mechanism(arguments);
+  return prepared->implementation->mix(*mechanism, prepared->inputs(arguments), nullptr).output;
 }
 
 // ---- mix
@@ -186,7 +184,8 @@ Tensor mix_autograd(at::TensorList inputs, at::TensorList weights, const Optiona
     const at::AutoDispatchBelowADInplaceOrView below;
     return call_mix(inputs, weights, key_mask, text);
   }
-  return Opaque::apply(at::TensorList(all), key_mask, text, static_cast<std::int64_t>(inputs.size()));
+  return Opaque::apply(at::TensorList(all), key_mask, text,
+                       static_cast<std::int64_t>(inputs.size()));
 }
 
 // ---- states
@@ -316,9 +315,8 @@ Tensor step(at::TensorList inputs, at::TensorList weights, at::TensorList state,
   const NoAutocast plain;
   return translated([&] {
     const Arguments arguments = arguments_of(inputs, weights, key_mask);
-    const CallText& call = parsed(text);
     const auto prepared = prepared_for(text, arguments, false);
-    const auto mechanism = prepared->mechanism(call, arguments);
+    const auto mechanism = prepared->mechanism(arguments);
     if (names.size() != state.size()) {
       throw UsageError(std::to_string(state.size()) + " tensors of state for " +
                        std::to_string(names.size()) + " names");
@@ -327,8 +325,7 @@ Tensor step(at::TensorList inputs, at::TensorList weights, at::TensorList state,
     continued.position = position;
     for (std::size_t i = 0; i < names.size(); ++i) continued.tensors[names[i]] = state[i];
     const Tensor output =
-        prepared->implementation->mix(*mechanism, prepared->inputs(call, arguments), &continued)
-            .output;
+        prepared->implementation->mix(*mechanism, prepared->inputs(arguments), &continued).output;
     for (std::size_t i = 0; i < names.size(); ++i) {
       const Tensor& now = continued[names[i]];
       if (!now.is_same(state[i])) state[i].copy_(now);

@@ -104,6 +104,7 @@ std::shared_ptr<const PreparedCall> made(const CallText& text, const Arguments& 
   const Inferred inferred =
       infer_shapes(entry, text.options, text.pattern, gradient, shapes_of(text, arguments));
   auto prepared = std::make_shared<PreparedCall>();
+  prepared->text = &text;
   prepared->entry = &entry;
   prepared->problem = inferred.problem;
   prepared->problem.dtype = dtype_of(arguments.inputs[0], text.roles[0]);
@@ -172,21 +173,20 @@ const CallText& parsed(const std::string& text) {
   return known.emplace(text, read(text)).first->second;
 }
 
-std::shared_ptr<Mechanism> PreparedCall::mechanism(const CallText& text,
-                                                   const Arguments& arguments) const {
+std::shared_ptr<Mechanism> PreparedCall::mechanism(const Arguments& arguments) const {
   if (shared) return shared;
   std::map<std::string, at::Tensor> weights;
-  for (std::size_t i = 0; i < text.weights.size(); ++i) {
-    weights[text.weights[i]] = arguments.weights[i];
+  for (std::size_t i = 0; i < text->weights.size(); ++i) {
+    weights[text->weights[i]] = arguments.weights[i];
   }
   const GivenWeights given(std::move(weights));
   return entry->make(options, problem);
 }
 
-Inputs PreparedCall::inputs(const CallText& text, const Arguments& arguments) const {
+Inputs PreparedCall::inputs(const Arguments& arguments) const {
   Inputs inputs;
-  for (std::size_t i = 0; i < text.roles.size(); ++i) {
-    inputs.tensors.emplace(text.roles[i], arguments.inputs[i]);
+  for (std::size_t i = 0; i < text->roles.size(); ++i) {
+    inputs.tensors.emplace(text->roles[i], arguments.inputs[i]);
   }
   inputs.key_mask = arguments.key_mask;
   return inputs;

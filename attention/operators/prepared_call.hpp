@@ -35,6 +35,7 @@ const CallText& parsed(const std::string& text);
 
 /// What computes a call.
 struct PreparedCall {
+  const CallText* text = nullptr;
   const Entry* entry = nullptr;
   const Implementation* implementation = nullptr;
   Options options;
@@ -42,8 +43,8 @@ struct PreparedCall {
   /// Without weights one serves every call; with them each call makes its own, which holds them.
   std::shared_ptr<Mechanism> shared;
 
-  std::shared_ptr<Mechanism> mechanism(const CallText& text, const Arguments& arguments) const;
-  Inputs inputs(const CallText& text, const Arguments& arguments) const;
+  std::shared_ptr<Mechanism> mechanism(const Arguments& arguments) const;
+  Inputs inputs(const Arguments& arguments) const;
 };
 
 /// For tensors of these shapes, this dtype and device. Throws UsageError and UnsupportedError.

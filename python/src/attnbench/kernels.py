@@ -218,6 +218,8 @@ def _constant_call(
     return _attention_call(mechanism, implementation, pattern, options)
 
 
+_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
 if hasattr(torch, "compiler") and hasattr(torch.compiler, "assume_constant_result"):
     # torch.compile takes the text as it is, and does not trace how it came to be.
     torch.compiler.assume_constant_result(_constant_call)
@@ -422,16 +424,22 @@ class Mechanism(torch.nn.Module):
         return result
 
 
-def _ours_is_faster(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, is_causal: bool
-) -> bool:
-    """Where softmax's tiles took no longer than PyTorch's own on each size that was measured."""
+# Of the sizes that tests/benchmarks/python/kernels_from_python.py --drop-in measures, softmax's tiles
+# were faster on all with so many tokens and no wider heads; with 4 and 16 tokens they were not.
+_LEAST_TOKENS = 64
+_GREATEST_WIDTH = 128
+
+
+def _ours_is_faster(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
     return (
         query.device.type == "cpu"
-        and query.dtype in (torch.float32,)
+        and query.dtype == torch.float32
         and query.dim() == 4
-        and key.dim() == 4
+        and query.shape == key.shape
         and value.dim() == 4
+        and key.shape[:3] == value.shape[:3]
+        and query.size(2) >= _LEAST_TOKENS
+        and max(query.size(3), value.size(3)) <= _GREATEST_WIDTH
     )
 
 
@@ -461,9 +469,8 @@ def scaled_dot_product_attention(
         and dropout_p == 0
         and scale is None
         and not enable_gqa
-        and _ours_is_faster(query, key, value, is_causal)
-        and query.shape == key.shape
-        and key.shape[:3] == value.shape[:3]
+        and not _is_compiling()  # a compiler knows PyTorch's own, and fuses it
+        and _ours_is_faster(query, key, value)
     ):
         return attention(query, key, value, "softmax", is_causal)
     more: dict[str, Any] = {} if scale is None else {"scale": scale}

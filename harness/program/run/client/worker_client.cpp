@@ -143,9 +143,10 @@ WorkerClient::~WorkerClient() {
 void WorkerClient::start() {
   if (running()) return;
   if (access(options_.program.c_str(), X_OK) != 0) {
-    throw EnvironmentFailure("no worker at " + options_.program.string() +
-                             ": build attnbench with LibTorch (./attnbench build), or install a wheel "
-                             "where there is PyTorch (python3 -m pip install attnbench)");
+    throw EnvironmentFailure(
+        "no worker at " + options_.program.string() +
+        ": build attnbench with LibTorch (./attnbench build), or install a wheel "
+        "where there is PyTorch (python3 -m pip install attnbench)");
   }
   for (int tries = 1;; ++tries) {
     try {
