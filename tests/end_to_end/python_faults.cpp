@@ -225,6 +225,14 @@ def algorithms(query, key, value):
     return plain(query, key, value)
 algorithms.patterns = ["bidirectional"]
 algorithms.reference = "softmax"
+
+from typing import Annotated, Literal
+
+def ranged(query, key, value, causal, slope: Annotated[float, (2, 3)] = 1.0):
+    return value
+
+def worded(query, key, value, causal, mode: Literal["a", "b"] = "c"):
+    return value
 )";
 
 const std::vector<Fault> some_faults{
@@ -257,6 +265,8 @@ const std::vector<Fault> some_faults{
     {"kinds.py:ours", "error", "kinds.py:54: its attribute reference names latte, which takes .*"},
     {"kinds.py:mode", "error", "kinds.py:59: mode changed a mode of PyTorch, .*"},
     {"kinds.py:algorithms", "error", "kinds.py:66: algorithms changed whether PyTorch takes .*"},
+    {"kinds.py:ranged", "error", "kinds.py:74: its option slope has the default 1.0, .*range.*"},
+    {"kinds.py:worded", "error", "kinds.py:77: its option mode is Literal.*the default 'c'; .*"},
     {"zero.py:f", "error", "zero.py:2: it has a zero byte; .*"},
     {"deep.py:f", "error", "deep.py:1: an expression is nested more deeply .*"},
     {"falls.py:f", "crashed", ".*while python:.*falls.py:f was imported: .*"},

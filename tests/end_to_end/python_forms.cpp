@@ -186,6 +186,63 @@ softmax.patterns = ["bidirectional"]
   CHECK_THAT(compared.out, Contains("b_softmax"));
 }
 
+TEST_CASE("a file of a package imports its neighbours, and annotations limit its options",
+          "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  std::filesystem::create_directories(bench / "kit/inner");
+  bench.write("kit/__init__.py", "");
+  bench.write("kit/parts.py", "def scaled(x, by):\n    return x * by\n");
+  bench.write("kit/inner/__init__.py", "");
+  bench.write("kit/inner/mean.py", R"(
+from __future__ import annotations
+from typing import Annotated, Literal
+from ..parts import scaled
+
+def mean(query, key, value, factor: Annotated[float, (0.5, None)] = 1, mode: Literal["plain", "twice"] = "plain"):
+    count = 1 + query.new_ones(query.size(2)).cumsum(0).sub(1)
+    return scaled(value.cumsum(2) / count.unsqueeze(-1), factor * (2 if mode == "twice" else 1))
+
+mean.patterns = ["causal"]
+)");
+  const auto run = [&](const std::string& flags) {
+    return bench.run(
+        "run python:kit/inner/mean.py:mean --length 8 --rounds 1 --now --no-report "
+        "--no-ceilings --out run " +
+        flags);
+  };
+  CHECK(run("--factor 2 --mode twice").exit_code == 0);
+  const auto small = run("--factor 0.1");
+  CHECK(small.exit_code == 2);
+  CHECK_THAT(small.err, Contains("factor") && Contains("0.5"));
+  const auto word = run("--mode thrice");
+  CHECK(word.exit_code == 2);
+  CHECK_THAT(word.err, Contains("thrice") && Contains("twice"));
+}
+
+TEST_CASE("a check prints each property that is broken", "[program][python]") {
+  if (!have_python()) return;
+  const PythonBench bench;
+  bench.write("off.py", R"(
+def off(query, key, value):
+    return value.cumsum(2) + query.mean()
+
+def definition(query, key, value):
+    return value
+
+off.patterns = ["causal"]
+off.claims = ["rows_sum_to_one", "heads_independent"]
+off.reference = definition
+)");
+  const Finished checked = bench.run("check python:off.py:off --no-growth --dtype float64");
+  INFO(checked.out << checked.err);
+  CHECK(checked.exit_code == 1);
+  for (const char* property : {"value_equals_reference: ", "causality: ", "rows_sum_to_one: ",
+                               "batch_and_head_independence: "}) {
+    CHECK_THAT(checked.out, Contains(property));
+  }
+}
+
 TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][apply]") {
   if (!have_python()) return;
   PythonBench bench;

@@ -3,6 +3,7 @@
 Runs in the process of one cell. Every complaint begins with a file and a line of Python.
 """
 
+import ast
 import copy
 import difflib
 import importlib
@@ -16,6 +17,7 @@ import sys
 import sysconfig
 import traceback
 import types
+import typing
 
 torch = None  # start imports it
 
@@ -114,7 +116,11 @@ def explain(error, trace):
         kind = "unsupported"
     if isinstance(error, ModuleNotFoundError) and error.name:
         text += f": python3 -m pip install {error.name.split('.')[0]}, for {interpreter()}"
-    whole = "".join(traceback.format_exception(type(error), error, trace))
+    # The user's own frames and the one that failed: a library's own calls say nothing to its caller.
+    ours = [frame for frame in frames if not is_library(frame.filename)] or frames
+    ours += [frame for frame in frames[-1:] if frame not in ours]
+    whole = "".join(["Traceback (most recent call last):\n", *traceback.format_list(ours),
+                     *traceback.format_exception_only(type(error), error)])
     return readable(where + text)[:2000], readable(whole)[-15000:], kind
 
 
@@ -172,7 +178,8 @@ def is_library(path):
     """Whether a module's file is Python's own or an installed package's, of which the version says enough."""
     path = os.path.abspath(path)
     parts = path.split(os.sep)
-    own = (sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"], os.path.dirname(torch.__file__))
+    own = (sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["platstdlib"],
+           *([os.path.dirname(torch.__file__)] if torch is not None else []))
     return "site-packages" in parts or "dist-packages" in parts or any(path.startswith(one + os.sep) for one in own)
 
 
@@ -208,6 +215,39 @@ def compiled(source, file):
         raise Refused(f"{shown(file)}:1: it is no text of Python: {error}") from None
 
 
+def package_of(file):
+    """(folder that holds it, name) of the package whose file this is, as in ("/home/me", "kit.parts"); an empty name where
+    no __init__.py is beside it."""
+    folder, names = os.path.dirname(os.path.abspath(file)), []
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    return folder, ".".join(names)
+
+
+def imports_relatively(code):
+    return any(isinstance(node, ast.ImportFrom) and node.level > 0 for node in ast.walk(code))
+
+
+def load_package(file, folder, name):
+    """Imports the package of a file that says `from . import`, from the folder that it is in and no other."""
+    top = name.partition(".")[0]
+    there = os.path.join(folder, top, "__init__.py")
+    if top not in sys.modules:
+        spec = importlib.util.spec_from_file_location(top, there, submodule_search_locations=[os.path.dirname(there)])
+        sys.modules[top] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[top])
+        except BaseException:
+            del sys.modules[top]
+            raise
+    known = getattr(sys.modules[top], "__file__", None)
+    if known is None or not os.path.samefile(known, there):
+        raise Refused(f"{shown(file)}:1: its package {top} in {shown(os.path.dirname(there))} cannot be imported, since "
+                      f"{known or 'a built-in module'} is {top} in this process already: give the folder another name")
+    importlib.import_module(name)
+
+
 def load_file(file):
     name = OWN_FILES + os.path.splitext(os.path.basename(file))[0] + f"_{abs(hash(file)):x}"
     if name in sys.modules:
@@ -223,7 +263,12 @@ def load_file(file):
         with open(file, "rb") as stream:
             source = stream.read()
         # Not through the import system: its cache of compiled files knows times of whole seconds.
-        exec(compiled(source, file), module.__dict__)
+        code = compiled(source, file)
+        holder, package = package_of(file)
+        if package and imports_relatively(ast.parse(source, file)):
+            load_package(file, holder, package)
+            module.__package__ = package
+        exec(code, module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
@@ -405,9 +450,14 @@ def body_of(thing):
 
 def parameters_of(function, bound, where):
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        signature = inspect.signature(function)
     except (ValueError, TypeError):
         raise Refused(f"{where}: its parameters cannot be read: wrap it in a function of Python") from None
+    try:  # annotations may be text, and name what is there for a type checker alone
+        signature = inspect.signature(function, eval_str=True)
+    except Exception:
+        pass
+    parameters = list(signature.parameters.values())
     return parameters[1:] if bound else parameters
 
 
@@ -417,9 +467,34 @@ def option_type(parameter):
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, (int, float)):
-        whole = isinstance(value, int) and parameter.annotation not in (float, "float")
-        return "integer" if whole else "number"
+        kind = parameter.annotation
+        kind = kind.__origin__ if typing.get_origin(kind) is typing.Annotated else kind
+        return "integer" if isinstance(value, int) and kind not in (float, "float") else "number"
     return "text" if isinstance(value, str) else None
+
+
+def limits_of(declared, parameter, kind):
+    """What Annotated[float, (0, 1)] and Literal["a", "b"] say of an option; None in a pair is no limit."""
+    what, value = f"its option {parameter.name}", parameter.default
+    if typing.get_origin(parameter.annotation) is typing.Literal:
+        words = typing.get_args(parameter.annotation)
+        if kind != "text" or value not in words or not all(isinstance(word, str) for word in words):
+            declared.refuse(f"{what} is Literal{brief(list(words))} with the default {brief(value)}; expected texts, the "
+                            "default among them")
+        return {"choices": [declared.text(word, f"a choice of {what}") for word in words]}
+    if typing.get_origin(parameter.annotation) is not typing.Annotated:
+        return {}
+    pairs = [one for one in parameter.annotation.__metadata__ if isinstance(one, (tuple, list))]
+    if not pairs:
+        return {}
+    pair = pairs[0]
+    if kind not in ("integer", "number") or len(pair) != 2:
+        declared.refuse(f"{what} has the range {brief(pair)}; expected (least, greatest) of a number, None where there is none")
+    found = {name: declared.number(one, f"a limit of {what}") for name, one in zip(("minimum", "maximum"), pair)
+             if one is not None}
+    if not found.get("minimum", value) <= value <= found.get("maximum", value):
+        declared.refuse(f"{what} has the default {brief(value)}, which is not in its range {brief(pair)}")
+    return found
 
 
 def plan_of(function, bound, roles, where, of_step=False):
@@ -501,7 +576,7 @@ def options_of(declared, thing, body, bound, roles):
         name = parameter.name
         meaning = declared.text(str(meanings.get(name, "of the Python mechanism")), f"the meaning of its option {name}")
         option = {"name": name, "type": kind, "default": checked_default(declared, name, parameter.default),
-                  "meaning": meaning}
+                  "meaning": meaning, **limits_of(declared, parameter, kind)}
         if options.setdefault(parameter.name, option)["type"] != kind:
             declared.refuse(f"its option {parameter.name} is a {kind} here and a {options[parameter.name]['type']} there")
     for name in meanings:

@@ -76,6 +76,17 @@ void print_row(const protocol::CheckedRow& checked, const std::string& dtype) {
               text::pad_right(checked.pattern, 13).c_str(), text::pad_right(dtype, 8).c_str(),
               checked.held(), checked.broken(), checked.not_applicable(),
               text::printable(last_column(checked)).c_str());
+  // The reason above names the first that is broken.
+  bool first = true;
+  for (const protocol::Property& property : checked.properties) {
+    if (property.status != protocol::PropertyStatus::broken) continue;
+    if (!first) {
+      const std::string reason =
+          property.name + ": " + (property.reason.empty() ? "broken" : property.reason);
+      std::printf("%62s%s\n", "", text::quotable(reason, 600).c_str());
+    }
+    first = false;
+  }
 }
 
 /// The dtypes of one implementation and pattern; one line where all are unsupported for one reason.

@@ -38,13 +38,18 @@ struct Tokens {
 };
 
 Tokens tokens_of(const Inputs& inputs, at::ScalarType type) {
-  Tokens tokens{feature(inputs["query"].to(type)), feature(inputs["key"].to(type)),
-                inputs["value"].to(type)};
-  if (!inputs.key_mask.defined()) return tokens;
-  // Padding may hold anything, NaN included: it is replaced, not multiplied by 0.
-  const at::Tensor padding = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
-  tokens.key = tokens.key.masked_fill(padding, 0);
-  tokens.value = tokens.value.masked_fill(padding, 0);
+  at::Tensor key = inputs["key"].to(type);
+  at::Tensor value = inputs["value"].to(type);
+  at::Tensor padding;
+  if (inputs.key_mask.defined()) {
+    // Padding may hold anything, NaN included: it is replaced before anything is computed of it, so
+    // that gradients of what comes later, such as a norm, are finite there, too.
+    padding = inputs.key_mask.logical_not().unsqueeze(1).unsqueeze(-1);
+    key = key.masked_fill(padding, 0);
+    value = value.masked_fill(padding, 0);
+  }
+  Tokens tokens{feature(inputs["query"].to(type)), feature(key), value};
+  if (padding.defined()) tokens.key = tokens.key.masked_fill(padding, 0);  // feature(0) is 1
   return tokens;
 }
 

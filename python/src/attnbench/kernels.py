@@ -431,7 +431,7 @@ _GREATEST_WIDTH = 128
 
 
 def _ours_is_faster(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
-    return (
+    return bool(
         query.device.type == "cpu"
         and query.dtype == torch.float32
         and query.dim() == 4
