@@ -222,7 +222,7 @@ mean.patterns = ["causal"]
 
 TEST_CASE("a check prints each property that is broken", "[program][python]") {
   if (!have_python()) return;
-  const PythonBench bench;
+  PythonBench bench;
   bench.write("off.py", R"(
 def off(query, key, value):
     return value.cumsum(2) + query.mean()
