@@ -20,16 +20,16 @@ class Literal {
  public:
   explicit Literal(const std::string& text) : text_(text) {}
 
-  /// Whether the next thing is `letter`, which is then behind us.
-  bool take(char letter) {
+  /// Whether the next character, spaces aside, is `wanted`; if so, moves past it.
+  bool take(char wanted) {
     skip_space();
-    if (at_end() || text_[place_] != letter) return false;
+    if (at_end() || text_[place_] != wanted) return false;
     ++place_;
     return true;
   }
 
-  void expect(char letter) {
-    if (!take(letter)) complain(std::string("expected '") + letter + "'");
+  void expect(char wanted) {
+    if (!take(wanted)) complain(std::string("expected '") + wanted + "'");
   }
 
   bool at_end() const { return place_ >= text_.size(); }

@@ -29,7 +29,7 @@ Process process_from(const std::string& stat) {
   return rest >> state >> process.parent >> process.group ? process : Process{};
 }
 
-/// Without a look at /proc, which takes milliseconds.
+/// Whether this process has any child, exited ones included; reading /proc takes milliseconds.
 bool has_children() {
   siginfo_t info{};
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;

@@ -108,8 +108,8 @@ void drop_oldest(const fs::path& folder) {
   for (std::size_t i = 0; i < files.size() / 2; ++i) fs::remove(files[i].second);
 }
 
-/// All files on which the declaration of a mechanism in Python depends, the metadata of packages
-/// among them.
+/// The files that decide what a plugin declares: the plugin itself, or all that a mechanism in
+/// Python depends on, package metadata included.
 std::vector<fs::path> files_of(const fs::path& plugin) {
   if (is_python(plugin.string())) return files_of_python(plugin.string());
   return {plugin};

@@ -16,8 +16,8 @@ struct Unit {
   const char* name;
 };
 
-/// Three digits of a value of at least 1, or two; as 1.23e+12 where it has very many before the
-/// point.
+/// `value`, of at least 1, with `digits` (2 or 3) significant digits where it is below 1000; from
+/// 1e9 on as 1.23e+12.
 std::string with_digits(double value, int digits) {
   const double magnitude = std::fabs(value);
   // Half a unit of the last digit below 100 and below 10: what is rounded up to them.

@@ -52,7 +52,7 @@ bool is_plain(std::string_view text) {
   return true;
 }
 
-/// Bytes at the end of `text` that may be the beginning of a letter.
+/// The number of bytes at the end of `text` that may begin an incomplete UTF-8 character.
 std::size_t unfinished(std::string_view text) {
   for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);

@@ -9,7 +9,7 @@
 namespace attnbench::reports {
 namespace {
 
-/// A stroke from `a` to `b`, cut by the box' sides in turn (Liang and Barsky).
+/// Whether the segment from `a` to `b` meets the box (Liang-Barsky clipping).
 bool is_crossed(const Box& box, const Spot& a, const Spot& b) {
   double from = 0;
   double to = 1;

@@ -47,7 +47,8 @@ bool is_on_line(const Json& row) {
   return row.value("kind", "mean") == "mean";
 }
 
-/// The lines of all series, for the background. Their name is no "series": facets do not divide it.
+/// The lines of all series, for the background of each facet. They are named by "line" rather than
+/// "series", by which facets divide.
 Json background_rows(const Json& rows) {
   Json lines = Json::array();
   for (const Json& row : rows) {

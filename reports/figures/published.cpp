@@ -88,9 +88,9 @@ PublishedRow row_of(const std::vector<std::string>& columns, const std::vector<s
   return row;
 }
 
-/// Whether a published number belongs beside the panel's cells of its label: what it says of task
-/// and settings must be so for one of them. `others` may have a label of their own, for which
-/// any cell will do.
+/// Whether a published number belongs in the panel: its task and settings, the axis aside, must not
+/// contradict one of the cells with its label. With `others`, the label may be one that no cell
+/// has; then any cell will do.
 bool holds(const Panel& panel, const PublishedRow& row, const std::string& axis, bool others) {
   const auto of_its_label = [&](const Placed& placed) {
     return placed.series == row.label || (others && placed.cell->label == row.label);

@@ -71,8 +71,8 @@ Shares shares_of(const Panel& panel) {
   return shares;
 }
 
-/// Shares from the decade of the least to 1, or to where the greatest is. They span decades, of
-/// which a linear axis shows the last alone.
+/// A logarithmic axis from the power of ten at or below the smallest share to 1, or to a little
+/// above the largest. Shares span decades, of which a linear axis would show only the last.
 Json share_axis(const std::vector<double>& shares) {
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
   const double low = std::pow(10, std::floor(std::log10(*least)));

@@ -138,7 +138,7 @@ std::string fits_of(const Panel& panel, GrownQuantity what) {
   return text.empty() ? text : text + ".";
 }
 
-/// Each once.
+/// The claimed exponents, each once, with the labels that claim it.
 std::vector<Claim> claims_of(const Panel& panel, GrownQuantity what) {
   std::map<double, std::vector<std::string>> labels;
   for (const Placed& placed : panel.cells) {

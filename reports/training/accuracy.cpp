@@ -73,9 +73,9 @@ std::optional<std::pair<Json, double>> bits_over_steps(const result::CurvePoint&
   return std::pair<Json, double>(*point.step, bits_of(*point.validation_loss));
 }
 
-/// Of the names below an axis: level where they have room side by side.
+/// The angle of the names below an axis: horizontal where they fit side by side.
 int name_angle(const Panel& panel) {
-  constexpr std::size_t letters_across = 75;  // of a picture at its least width
+  constexpr std::size_t letters_across = 75;  // characters that fit at the minimum width
   std::size_t longest = 0;
   for (const std::string& name : panel.series) longest = std::max(longest, name.size());
   return (longest + 1) * panel.series.size() <= letters_across ? 0 : -30;

@@ -21,7 +21,7 @@ struct LatentMaps {
   bool any_window = false;
 };
 
-/// Those of the first seed that has them; null where none does.
+/// The latent probabilities of the first seed that has any; null where none does.
 const LatentProbabilities* probabilities_of(const Selection& selection) {
   for (const CellRecord* cell : selection.choice().cells) {
     const auto& found = cell->training->latent_probabilities;

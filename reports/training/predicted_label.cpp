@@ -74,7 +74,7 @@ class Picture {
   void add_mark(const Spot& at, double radius) {
     marks_.marks.push_back({at.x - radius, at.y - radius, at.x + radius, at.y + radius});
   }
-  /// A line of chance over the whole width, with its words at the right.
+  /// Adds a level line (chance, guesses, counts) across the width, and its label at the right.
   void add_level(const Json& layer) {
     const Json& values = layer.value("data", Json::object()).value("values", Json::array());
     if (values.empty() || !values[0].contains("what") || !values[0].contains("y")) return;

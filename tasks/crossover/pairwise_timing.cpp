@@ -72,7 +72,7 @@ bool PairwiseTiming::has_time_for(std::int64_t length) {
     stopped_ = "it was cancelled";
     return false;
   }
-  const LengthTiming* nearest = nullptr;  // the next longer one, else the longest
+  const LengthTiming* nearest = nullptr;  // the first at least as long, else the longest before it
   for (const auto& [tried, timing] : timings_) {
     if (timing.trial.faster != Faster::untried) nearest = &timing;
     if (tried >= length) break;

@@ -102,7 +102,8 @@ Values Generation::metered_step(MemoryMeter& meter) {
           {"peak_bytes", peak}};
 }
 
-/// Not of a latent stream, which is a part of the state.
+/// Prepares new inputs for each call, where copies fit into memory. A latent stream keeps its own,
+/// which are a part of the state.
 void Generation::make_fresh(std::uint64_t seed) {
   std::vector<CallInput> inputs;
   for (const Role& role : mechanism_->roles()) {

@@ -49,7 +49,7 @@ std::vector<double> segments_from(const std::string& text) {
   return multiples;
 }
 
-/// Of one sequence: the byte it begins with, and the first of its labels that is scored.
+/// Where a sequence begins in the text, in bytes, and the first of its labels that is scored.
 struct Sequences::Place {
   std::int64_t first = 0;
   std::int64_t scored_from = 0;

@@ -65,7 +65,7 @@ std::vector<std::vector<std::int64_t>> confusion_of(const Scores& scores, std::i
   return rows;
 }
 
-/// The weights of the curve's point at `step`.
+/// The scores that the curve has of the weights after `step` steps.
 result::Selected point_at(const TrainingState& state, std::int64_t step, Measure measure) {
   for (const result::CurvePoint& point : state.curve) {
     if (point.step != step) continue;

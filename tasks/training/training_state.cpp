@@ -68,7 +68,7 @@ std::optional<Checkpoint> checkpoint_of(const TrainingState& state, const torch:
 }
 
 NamedTensors saved_weights(const Checkpoint& checkpoint) {
-  // Those of the best validation have no optimiser's means beside them, and no prefix.
+  // Weights kept as the best on validation have no optimiser state beside them, and no prefix.
   NamedTensors saved = without_prefix(weight_prefix, checkpoint.tensors);
   return saved.empty() ? checkpoint.tensors : saved;
 }
@@ -95,11 +95,11 @@ void broadcast_state(ProcessGroup& group, TrainingState& state, torch::nn::Modul
   const std::string text = Json(state).dump();
   at::Tensor size = at::tensor({static_cast<std::int64_t>(text.size())}, at::kLong);
   group.broadcast(size);
-  at::Tensor letters = at::zeros({size.item<std::int64_t>()}, at::kByte);
-  if (group.rank() == 0) std::copy(text.begin(), text.end(), letters.data_ptr<std::uint8_t>());
-  group.broadcast(letters);
-  const auto* begin = letters.data_ptr<std::uint8_t>();
-  state = training_state_from(Json::parse(begin, begin + letters.size(0)));
+  at::Tensor bytes = at::zeros({size.item<std::int64_t>()}, at::kByte);
+  if (group.rank() == 0) std::copy(text.begin(), text.end(), bytes.data_ptr<std::uint8_t>());
+  group.broadcast(bytes);
+  const auto* begin = bytes.data_ptr<std::uint8_t>();
+  state = training_state_from(Json::parse(begin, begin + bytes.size(0)));
   if (state.step == 0) return;
   const at::NoGradGuard no_grad;
   for (auto& [name, weight] : weights_of(model)) {

@@ -71,7 +71,8 @@ std::string beginning_of(const Submission& submission, const SubmissionFolder& f
   return script + sbatch_line("--output=" + logs + "/" + log);
 }
 
-/// Into the folder of the call, with the user's own setup; `seen` is a file of the submission.
+/// The script's first lines: check that the node sees the submission, change to the folder that
+/// `submit` was called in, and source the user's setup.
 std::string preparation_of(const Submission& submission, const SubmissionFolder& folder) {
   const std::string record = shell_word(folder.record().string());
   std::string script = "if [ ! -e " + record +

@@ -27,8 +27,8 @@ std::string percent(double share) {
   return text.data();
 }
 
-/// Of disturbed rounds alone there are times, and no ratio. A file may hold times that nobody can
-/// measure: the logarithm of each bound is taken.
+/// Whether the ratio and its bounds have logarithms. Where all rounds were disturbed there are
+/// times but no ratio, and a file may hold times that nobody can measure.
 bool has_ratio(const Pair& pair) {
   const auto usable = [](double ratio) { return std::isfinite(ratio) && ratio > 0; };
   return pair.base && pair.changed && usable(pair.ratio) && usable(pair.ratio_low) &&

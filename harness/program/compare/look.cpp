@@ -63,7 +63,7 @@ class Look {
   }
   /// The rounds that the first look still needs, to its next stage; 0 where it has all.
   int wanted_at_first() const;
-  /// Holds what is slow against rounds of its own.
+  /// Confirms or withdraws a SLOW verdict by further rounds, which no look has used.
   void confirm(Pair& pair) const;
 
  private:
@@ -115,7 +115,7 @@ std::string states_of(const Trio& trio) {
   return "base: " + state_of(trio.base) + "; new: " + state_of(trio.changed);
 }
 
-/// Whether it ended so that more rounds of it would say no more.
+/// Whether a cell of the trio ended neither ok nor disturbed: more rounds would add nothing.
 bool is_over(const Trio& trio) {
   for (const CellRecord* cell : {trio.base, trio.changed, trio.control}) {
     if (cell != nullptr && !result::is_ok(*cell) && !result::is_disturbed(*cell)) return true;

@@ -125,8 +125,7 @@ int end_of_look(const Gate& gate, int rounds) {
   return gate.rounds_most;
 }
 
-/// Whether the pair's first look is done and its ratio is beyond the bars, though its interval is
-/// not.
+/// Whether the pair has had its first look, and its ratio, the interval aside, is beyond the bars.
 bool suspect(const Pair& pair, const Gate& gate) {
   if (pair.rounds < static_cast<std::size_t>(gate.rounds) || !pair.base) return false;
   const SpeedVerdict alone =
@@ -161,7 +160,7 @@ std::vector<Wish> wishes_of(const Comparison& comparison, const std::vector<Matc
   return wishes;
 }
 
-/// Leaves those that end in time: first what seems to have changed, then the shortest.
+/// Keeps the wishes whose looks fit into `seconds`: suspected changes first, then the shortest.
 void keep_what_ends_in_time(std::vector<Wish>& wishes, double seconds) {
   std::stable_sort(wishes.begin(), wishes.end(), [](const Wish& a, const Wish& b) {
     return a.suspects != b.suspects ? a.suspects : a.seconds < b.seconds;

@@ -8,7 +8,7 @@
 namespace attnbench::compare {
 namespace {
 
-/// What two results are told apart by.
+/// The facts in which two results may differ.
 Json facts_of(const result::Result& result) {
   return {{"machine", result.machine},
           {"run", result.run},

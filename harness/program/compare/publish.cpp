@@ -8,7 +8,7 @@
 namespace attnbench::compare {
 namespace {
 
-/// Text of others as Markdown shows it and nothing else.
+/// Untrusted text, shortened and escaped so that Markdown shows it literally.
 std::string shown(const std::string& text, std::size_t most = 300) {
   return text::escape_markdown(text::escape_html(text::quotable(text, most)));
 }
@@ -30,7 +30,7 @@ class Page {
  public:
   explicit Page(std::size_t most) : most_(most) {}
   std::size_t most() const { return most_; }
-  /// Leaves `room` for what must follow.
+  /// Appends `text` unless less than `room` bytes would be left for what must follow.
   bool add(const std::string& text, std::size_t room) {
     if (text_.size() + text.size() + room > most_) return false;
     text_ += text;

@@ -28,7 +28,7 @@ result::TimingRound stripped_round(const result::TimingRound& whole) {
   return round;
 }
 
-/// What a reader asks of a check: how far off, and how far off is allowed.
+/// Keeps what a reader asks of a check: the error, the tolerance, and the reference.
 void strip_check(result::Check& check) {
   std::erase_if(check.further, [](const auto& member) {
     return member.first != "error" && member.first != "tolerance" && member.first != "reference";

@@ -58,7 +58,8 @@ class Overrides {
     }
   }
 
-  /// For values from outside the suite file; messages about them begin with `place`.
+  /// Sets `key` to values from outside the suite's own blocks (a preset, an alias, --set); messages
+  /// about them begin with `place`. Does nothing where there is no such key.
   void set_foreign(const std::string& key, const Ordered& values, const std::string& place) {
     const Option* spec = find(key);
     if (spec == nullptr) return;

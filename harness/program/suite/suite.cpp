@@ -61,7 +61,7 @@ class Expansion {
   }
 
  private:
-  /// The last of two would silently be the only one.
+  /// Refuses a key given twice: the later values would silently replace the earlier ones.
   void add_flag(SetFlag flag) {
     for (const SetFlag& other : flags_) {
       if (other.key != flag.key) continue;
@@ -123,7 +123,8 @@ class Expansion {
     return choices_.device;
   }
 
-  /// What a suite sets by that name is something else, so that the option could never be set.
+  /// Refuses a plugin's option that is named like a setting of the task or a keyword of suites: a
+  /// suite would set that instead, and never the option.
   void refuse_hidden(const TaskEntry& task, const MechanismEntry& entry) {
     const std::string& origin = entry.mechanism->origin;
     if (origin.empty() || origin == "built in") return;

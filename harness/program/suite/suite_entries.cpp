@@ -42,7 +42,7 @@ class TaskReader {
   Problems& problems_;
 };
 
-/// Refuses labels by which a task restricts itself to mechanisms that are not there.
+/// Refuses a task's list of mechanisms where it names a label that the suite does not have.
 void check_restrictions(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
                         Problems& problems) {
   std::vector<std::string> labels;

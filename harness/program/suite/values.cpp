@@ -26,8 +26,8 @@ std::string misfit(const Option& option, const Ordered& value) {
   return "is " + shown(value) + "; expected " + expectation(option);
 }
 
-/// The greatest value of an integer that declares none: no machine has memory or time for more.
-/// Nothing for seeds.
+/// The maximum of an integer option that declares none: no machine has memory or time for more.
+/// Seeds have no maximum.
 std::optional<double> usual_maximum(const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   if (has("seed")) return std::nullopt;

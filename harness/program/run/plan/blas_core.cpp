@@ -79,7 +79,7 @@ std::optional<BlasTrial> try_in_worker(bool keep, const std::string& core_type) 
   }
 }
 
-/// Named by what the trials depend on besides the library's file.
+/// The cache file of the trials, keyed by all that they depend on except the library's file.
 fs::path trials_file(bool keep) {
   std::string key = "blas 1\n" + cpuinfo("model name") + "\n" + cpuinfo("flags") + "\n" +
                     process::binary_fingerprint(process::Build()) + "\n" + (keep ? "kept" : "");

@@ -32,7 +32,7 @@ std::array<std::string, 3> groups_of(const Cell& cell, const Forecast& forecast)
   return {task + " " + cell.mechanism + " " + forecast.implementation, task, kind};
 }
 
-/// Before any experience is applied.
+/// The estimate from a cell's costs, before it is corrected by how long other cells took.
 double naive_seconds(const Forecast& forecast, const Json& measure,
                      const suite::AssumedMachine& machine) {
   double once = suite::estimated_call_seconds(forecast.cost, machine);

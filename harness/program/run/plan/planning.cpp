@@ -78,8 +78,9 @@ std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells, const proc
   return forecasts;
 }
 
-/// Prepared data that workers may read: forecasts depend on them. Name, size and time of each file
-/// in the folder and in those directly below it, in order; empty without a folder.
+/// Identifies the prepared data that workers may read, on which forecasts depend: name, size and
+/// time of each file in ATTNBENCH_DATA and in the folders directly below it, in order; empty
+/// where the variable is not set.
 std::string prepared_data() {
   const char* folder = std::getenv("ATTNBENCH_DATA");
   if (folder == nullptr) return "";

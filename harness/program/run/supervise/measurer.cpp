@@ -89,8 +89,8 @@ void Measurer::on_tick(WorkerClient& client, Told& told) {
   client.tell({{"type", "cancel"}});
 }
 
-/// A worker says "cancelled" only after it was told of an interrupt; anything else is not an
-/// answer.
+/// A worker answers "cancelled" only after an interrupt was passed on to it; without one the
+/// answer is invalid.
 bool Measurer::was_cancelled(const Json& answer) const {
   const auto type = answer.find("type");
   return type != answer.end() && *type == "cancelled" && hooks_.interrupts() > 0;

@@ -20,7 +20,7 @@ RunSettings with_threads(RunSettings settings) {
   return settings;
 }
 
-/// Processes that train together cannot do anything else.
+/// Processes that train one model together can neither train several at once nor time cells.
 void reject_unsupported_when_distributed(const RunSettings& settings,
                                          const std::vector<Planned>& planned) {
   if (settings.process_rank.alone()) return;
@@ -242,7 +242,7 @@ void Supervisor::measure_all() {
 
 void Supervisor::measure_rounds() {
   while (const auto step = schedule_->next()) {
-    // A worker keeps its place in memory, which its children share and which may favour one side.
+    // Forked children share their worker's memory layout, which may favour one side.
     const bool fresh = builds_.size() > 1 || schedule_->is_drawn();
     if (fresh && step->round != std::exchange(round_, step->round)) stop_measurers();
     start_measurers();
