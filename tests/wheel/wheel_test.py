@@ -64,6 +64,13 @@ class Wheel(unittest.TestCase):
         (self.folder / "near.py").write_text(near)
         self.assertIn("all properties hold", self.ok(COMMAND, "check", "python:near.py:Near"))
 
+    def test_a_module_called_as_a_file_of_ours_is_the_users(self):
+        (self.folder / "worker.py").write_text("def twice(x):\n    return 2 * x\n")
+        (self.folder / "mean.py").write_text(
+            "from worker import twice\n\ndef mean(query, key, value):\n    return twice(value.cumsum(2))\n\n"
+            "mean.patterns = ['causal']\n")
+        self.ok(COMMAND, "run", "python:mean.py:mean", "--length", "16", "--rounds", "1", "--now", "--no-report", "--out", "run")
+
     def test_kernels_are_called(self):
         self.ok(sys.executable, ROOT / "tests/kernels_from_python_test.py")
 

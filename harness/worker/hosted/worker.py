@@ -31,6 +31,7 @@ def main():
     reason = fault()
     if reason:
         sys.exit(f"attnbench: {reason}")
+    sys.path.pop(0)  # this file's folder: a user's `import worker` must not find it
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     library = ctypes.PyDLL(str(LIBRARIES / "libattnbench-worker.so"), mode=ctypes.RTLD_GLOBAL)
