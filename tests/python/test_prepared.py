@@ -126,3 +126,26 @@ def test_without_xxhash_it_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match="pip install xxhash"):
         attnbench.data("lra.listops", tmp_path)
+
+
+def test_two_documents_a_row_are_two_towers(program: str, tmp_path: Path) -> None:
+    rows = {
+        "train": [("1", "attention", "is all"), ("0", "x", "y")],
+        "eval": [("0", "one", "two")],
+        "test": [("1", "three", "four")],
+    }
+    for split, pairs in rows.items():
+        lines = "".join(f"{label}\tA\tB\t{x}\t{y}\n" for label, x, y in pairs)
+        (tmp_path / f"new_aan_pairs.{split}.tsv").write_text(lines)
+    words = [program, "data", "lra.retrieval", f"--from={tmp_path}", f"--out={tmp_path}"]
+    subprocess.run(words, check=True, capture_output=True)
+    found = attnbench.data("lra.retrieval", tmp_path)
+    for part, split in ((found.train, "train"), (found.validation, "eval"), (found.test, "test")):
+        first, second = (
+            [(ids - found.first_token).astype(np.uint8).tobytes().decode() for ids in documents]
+            for documents in (part.documents(0), part.documents(1))
+        )
+        labels = [str(label) for label in part.labels]
+        assert list(zip(labels, first, second, strict=True)) == rows[split]
+    assert found.train.lengths.tolist() == [[9, 6], [1, 1]]
+    assert found.train.padded(tower=1).shape == (2, 6)
