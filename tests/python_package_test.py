@@ -18,7 +18,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NEEDED = ("hatchling", "pandas", "altair", "jsonschema", "pytest", "mypy", "pandas-stubs",
-          "types-jsonschema", "nbclient", "ipykernel", "matplotlib", "vl-convert-python")
+          "types-jsonschema", "nbclient", "ipykernel", "matplotlib", "vl-convert-python",
+          "xxhash")
 # The oldest Altair that the package allows, and what only that one needs.
 OLDEST = (*re.findall(r'"(altair)>=([\d.]+)"', (ROOT / "python/pyproject.toml").read_text())[0], "toolz")
 

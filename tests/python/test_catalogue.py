@@ -17,6 +17,7 @@ import pandas
 import pytest
 from attnbench.running import flags_of
 from conftest import FIXTURES
+from test_prepared import prepare_listops
 from test_run import TINY
 
 
@@ -43,6 +44,7 @@ def test_examples_of_the_docstrings(program: str) -> None:
     for name in ("monday", "tuesday"):
         Path("runs", name).mkdir(parents=True)
         shutil.copy(FIXTURES / "quickstart.json", f"runs/{name}/result.json")
+    prepare_listops(program, Path("data"))
     tried = 0
     with warnings.catch_warnings(), pandas.option_context("display.width", 200):
         warnings.simplefilter("ignore")  # cells that are disturbed

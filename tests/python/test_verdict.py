@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from pathlib import Path
 
+import altair
 import attnbench
 import pandas
 import pytest
@@ -78,3 +80,38 @@ def test_the_view_has_the_columns_that_say_something(stored: Path) -> None:
     assert {"label", "status"} <= set(one.columns)
     with pytest.raises(AttributeError, match="no table of attnbench.read"):
         pandas.DataFrame({"a": [1]}).attnbench.verdict
+
+
+def test_a_table_is_shown_ranked_with_its_chart(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(FIXTURES / "quickstart.json", tmp_path / "result.json")
+    table = attnbench.read(tmp_path)
+    rows = table.attnbench.ranked
+    assert len(rows) == table.primary.fillna(True).sum()
+    for _, same in rows[rows.status == "ok"].groupby(["task", "length"]):
+        assert same.median_seconds.is_monotonic_increasing
+    for _, same in rows.groupby(["task", "length"]):
+        assert (same.status != "ok").is_monotonic_increasing
+    assert list(rows.task.unique()) == list(table.task.unique())
+    learned = attnbench.read(FIXTURES / "mqar_smoke.json").attnbench.ranked
+    assert learned.accuracy.is_monotonic_decreasing
+    assert learned.label.iloc[0] == "softmax"
+
+    # A table that is shown starts no program: there is a picture where the run has stored one.
+    monkeypatch.setenv("ATTNBENCH_PROGRAM", "/nowhere/attnbench")
+    assert "<img" not in table.attnbench._repr_html_()
+    (tmp_path / "figures").mkdir()
+    chart = altair.Chart(altair.InlineData([{"x": 1}])).mark_point().encode(x="x:Q")
+    for name in ("decode_step_time", "forward_roofline", "forward_time"):
+        titled = chart.properties(title=name).to_json()
+        (tmp_path / f"figures/{name}.vl.json").write_text(titled)
+    shown = table.attnbench._repr_html_()
+    assert shown.count("<img") == 1
+    encoded = shown.split("base64,")[1].split('"')[0]
+    assert "forward_time" in base64.b64decode(encoded).decode()
+    assert shown.index("<table") < shown.index("<img")
+    (tmp_path / "figures/forward_time.vl.json").write_text("{")
+    assert "forward_time.vl.json: no JSON" in table.attnbench._repr_html_()
+    monkeypatch.setattr("attnbench.charts.find_spec", lambda name: None)
+    assert "<img" not in table.attnbench._repr_html_()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from attnbench.comparing import ab as ab
     from attnbench.comparing import compare as compare
     from attnbench.errors import AttnbenchError as AttnbenchError
+    from attnbench.errors import BadData as BadData
     from attnbench.errors import BadResult as BadResult
     from attnbench.errors import Interrupted as Interrupted
     from attnbench.errors import OperatorsMissing as OperatorsMissing
@@ -35,9 +36,14 @@ if TYPE_CHECKING:
     from attnbench.kernels import Mechanism as Mechanism
     from attnbench.kernels import attention as attention
     from attnbench.kernels import scaled_dot_product_attention as scaled_dot_product_attention
+    from attnbench.prepared import PreparedData as PreparedData
+    from attnbench.prepared import PreparedSplit as PreparedSplit
+    from attnbench.prepared import data as data
     from attnbench.results import read as read
     from attnbench.results import samples as samples
     from attnbench.running import run as run
+    from attnbench.timing import Measurement as Measurement
+    from attnbench.timing import measure as measure
     from attnbench.verdicts import Verdict as Verdict
     from attnbench.verdicts import verdict as verdict
     from attnbench.verdicts import view as view
@@ -53,6 +59,7 @@ _HOMES = {
     "comparing": ("Comparison", "ab", "compare"),
     "errors": (
         "AttnbenchError",
+        "BadData",
         "BadResult",
         "Interrupted",
         "OperatorsMissing",
@@ -60,8 +67,10 @@ _HOMES = {
         "ProgramNotFound",
     ),
     "kernels": ("Mechanism", "attention", "scaled_dot_product_attention"),
+    "prepared": ("PreparedData", "PreparedSplit", "data"),
     "results": ("read", "samples"),
     "running": ("run",),
+    "timing": ("Measurement", "measure"),
     "verdicts": ("Verdict", "verdict", "view"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

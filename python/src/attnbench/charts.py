@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import tempfile
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +71,33 @@ def figure(result: Result, name: str, *, program: Program = None) -> Chart:
     return chart
 
 
+def opening(result: Result, task: str) -> str:
+    """The stored figure that says most of a task: its accuracy, else its time; "" where there is none.
+
+    No program is started for it.
+    """
+    files = files_of(result)
+    if len(files) != 1:
+        return ""
+    names = sorted(file.name[: -len(_ENDING)] for file in _files(files[0].parent / "figures"))
+    own = [name for name in names if name.startswith(f"{task}_")]
+    for ending in ("_accuracy", "_time"):
+        for name in own:
+            if name.endswith(ending):
+                return name
+    return own[0] if own else ""
+
+
+def picture(result: Result, name: str) -> str:
+    """The figure as an HTML image, without a script; "" where vl-convert-python is not installed."""
+    if find_spec("vl_convert") is None:
+        return ""
+    text = io.StringIO()
+    figure(result, name).save(text, format="svg")
+    data = base64.b64encode(text.getvalue().encode()).decode()
+    return f'<img alt="{name}" src="data:image/svg+xml;base64,{data}">'
+
+
 def _with_lifted_params(specification: dict[str, Any]) -> dict[str, Any]:
     """The same with the parameters of layers at the top, selections by their layer's name.
 
@@ -94,9 +124,13 @@ def _specifications(result: Result, program: Program) -> dict[str, Any]:
         return _stored(Path(folder) / "figures")
 
 
+def _files(folder: Path) -> list[Path]:
+    return list(folder.glob("*" + _ENDING))
+
+
 def _stored(folder: Path) -> dict[str, Any]:
     found = {}
-    for file in folder.glob("*" + _ENDING):
+    for file in _files(folder):
         try:
             found[file.name[: -len(_ENDING)]] = json.loads(file.read_text(encoding="utf-8"))
         except ValueError as error:

@@ -25,6 +25,10 @@ class BadResult(AttnbenchError, ValueError):
     """A file is no result of attnbench. The message names file, place and what was expected."""
 
 
+class BadData(AttnbenchError, ValueError):
+    """Prepared data are not there, or damaged. The message names them and the command to prepare them."""
+
+
 class ProgramNotFound(AttnbenchError, FileNotFoundError):
     """There is no program attnbench where it was looked for."""
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pandas
 
+from attnbench.errors import BadResult
 from attnbench.program import Program, ask, find_program
-from attnbench.results import Result, files_of
+from attnbench.results import FORMS, SIZES, Result, files_of
 
 if TYPE_CHECKING:
     from attnbench.charts import Chart
@@ -81,6 +82,34 @@ def view(table: pandas.DataFrame) -> pandas.DataFrame:
     return table[[name for name in table.columns if _says_something(table, str(name))]]
 
 
+def ranked(table: pandas.DataFrame) -> pandas.DataFrame:
+    """The view of the primary timings, the best first: for each task and size by accuracy, else by time.
+
+    What is not ok comes last. Neighbours whose intervals overlap may be in either order: which of
+    them is faster is what attnbench.verdict says.
+
+    >>> rows = attnbench.read("runs/monday").attnbench.ranked
+    >>> rows[rows.length == 256].label.head(2).tolist()
+    ['window', 'flash']
+    """
+    rows = table[table.primary.fillna(True)] if "primary" in table.columns else table
+    shown = view(rows)
+    keys = pandas.DataFrame(index=rows.index)
+    for name in ("result", "task"):  # as they come
+        if name in rows.columns:
+            keys[name] = pandas.factorize(rows[name])[0]
+    for name in (*SIZES, *FORMS):
+        if name in shown.columns:
+            keys[name] = rows[name]
+    keys["not_ok"] = rows["status"] != "ok"
+    if "accuracy" in rows.columns:
+        keys["accuracy"] = -rows["accuracy"]
+    if "median_seconds" in rows.columns:
+        keys["median_seconds"] = rows["median_seconds"]
+    places = keys.reset_index(drop=True).sort_values(list(keys.columns), kind="stable").index
+    return shown.iloc[places]
+
+
 def _says_something(table: pandas.DataFrame, name: str) -> bool:
     if name in ("label", "status", "result"):
         return True
@@ -121,6 +150,12 @@ class Accessor:
         """attnbench.view of the table."""
         return view(self._table)
 
+    @property
+    def ranked(self) -> pandas.DataFrame:
+        """attnbench.view of the primary timings, the best first: for each task and size by accuracy,
+        else by time. What is not ok comes last; whose intervals overlap may be in either order."""
+        return ranked(self._table)
+
     def figure(self, name: str) -> Chart:
         """attnbench.figure of the table."""
         from attnbench.charts import figure
@@ -131,4 +166,16 @@ class Accessor:
         return repr(self.view)
 
     def _repr_html_(self) -> str:
-        return self.view.to_html(notebook=True)
+        """The ranked table, and the first task's figure of accuracy or time where the run stored it."""
+        return self.ranked.to_html(notebook=True, index=False) + self._picture()
+
+    def _picture(self) -> str:
+        if self._table.empty or "attnbench_result" not in self._table.attrs:
+            return ""
+        from attnbench.charts import opening, picture
+
+        try:
+            name = opening(self._table, str(self._table["task"].iloc[0]))
+            return picture(self._table, name) if name else ""
+        except (BadResult, OSError) as error:  # a table is shown all the same
+            return f"<p>{html.escape(str(error))}</p>"
