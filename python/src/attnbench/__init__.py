@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from attnbench.results import read as read
     from attnbench.results import samples as samples
     from attnbench.running import run as run
-    from attnbench.timing import Measurement as Measurement
-    from attnbench.timing import measure as measure
     from attnbench.verdicts import Verdict as Verdict
     from attnbench.verdicts import verdict as verdict
     from attnbench.verdicts import view as view
@@ -70,7 +68,6 @@ _HOMES = {
     "prepared": ("PreparedData", "PreparedSplit", "data"),
     "results": ("read", "samples"),
     "running": ("run",),
-    "timing": ("Measurement", "measure"),
     "verdicts": ("Verdict", "verdict", "view"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
