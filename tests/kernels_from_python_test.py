@@ -105,6 +105,11 @@ class Values(unittest.TestCase):
         masked = attnbench.attention(query, key, value, "softmax", False, key_mask=mask)
         short = attnbench.attention(query, key[:, :, :20], value[:, :, :20], "softmax", False)
         self.assertLess((masked - short).abs().max().item(), 1e-5)
+        window = {"left": 4, "right": 0}
+        seen = torch.ones(33, 33, dtype=torch.bool).tril().triu(-4)
+        scores = (query @ key.transpose(-2, -1) / 4).masked_fill(~seen, -float("inf"))
+        near = attnbench.attention(query, key, value, "window", window=window)
+        self.assertLess((near - torch.softmax(scores, -1) @ value).abs().max().item(), 1e-5)
         narrow = attnbench.attention(*(one.bfloat16() for one in (query, key, value)), "softmax")
         self.assertEqual(narrow.dtype, torch.bfloat16)
         self.assertLess((narrow.float() - plain).abs().max().item(), 0.03)

@@ -14,6 +14,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,23 @@ def _plain(name: str, value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {key: _plain(name, one) for key, one in value.items()}
+    if isinstance(value, _Frozen):
+        return {key: _plain(name, one) for key, one in value.items}
     raise ValueError(f"{name}={value!r}: expected a finite number, a word, True or False")
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    """A mapping that can be looked up, such as a window's {"left": 8, "right": 0}."""
+
+    items: tuple[tuple[str, Any], ...]
+
+
+def _frozen(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (name, _Frozen(tuple(sorted(value.items()))) if isinstance(value, Mapping) else value)
+        for name, value in sorted(options.items())
+    )
 
 
 def _text(
@@ -254,7 +271,7 @@ def attention(
     """
     pattern = "causal" if causal else _pattern(False, query.size(-2), key.size(-2))
     call, order = _constant_call(
-        mechanism, implementation, pattern, tuple(sorted(options.items())) if options else ()
+        mechanism, implementation, pattern, _frozen(options) if options else ()
     )
     given = (query, key, value)
     result: torch.Tensor = _mix([given[i] for i in order], [], key_mask, call)
