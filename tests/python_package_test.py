@@ -82,7 +82,9 @@ def main():
               "--cache-dir", cache / "mypy", ROOT / "python/src/attnbench", tests], {}),
             ([*pytest, tests], {}),
             ([*pytest, tests / "test_figure.py"], {"PYTHONPATH": str(folder / "oldest")})):
-        if subprocess.run(command, env={**surrounding, **more}, cwd=folder).returncode != 0:
+        code = subprocess.run(command, env={**surrounding, **more}, cwd=folder).returncode
+        # 5: arguments of the caller select no test of this call.
+        if code != 0 and not (code == 5 and sys.argv[3:]):
             return 1
     return 0
 

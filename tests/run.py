@@ -68,7 +68,8 @@ def tests_of(build):
     for entry in json.loads(found)["tests"]:
         properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
         if "command" not in entry:
-            sys.exit(f"{entry['name']}: CTest names no command for it: build first")
+            sys.exit(f"{entry['name']} is not built: ./attnbench build, or one program alone: ninja -C {build} PROGRAM && "
+                     f"{build}/bin/PROGRAM '[#file]'")
         tests.append({"name": entry["name"], "command": entry["command"],
                       "folder": properties.get("WORKING_DIRECTORY", str(build)),
                       "labels": properties.get("LABELS", []),

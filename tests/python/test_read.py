@@ -28,7 +28,7 @@ def same(text: str, value: Any) -> bool:
 
 def expect_same(table: pandas.DataFrame, text: str) -> None:
     lines = list(csv.reader(text.splitlines()))
-    assert list(table.columns) == lines[0]
+    assert list(table.columns) == lines[0], "results.py names other columns than reports/tables/csv.cpp"
     assert len(table) == len(lines) - 1 > 0
     for row, line in zip(table.itertuples(index=False), lines[1:], strict=True):
         for name, value, field in zip(lines[0], row, line, strict=True):

@@ -181,7 +181,9 @@ void check_variants(Dtype dtype) {
   for (const Variant& variant : variants(dtype)) {
     std::string said;
     for (const auto& [name, value] : variant.options) said += name + "=" + to_string(value) + " ";
-    INFO(variant.mechanism << " " << said);
+    INFO(variant.mechanism << " " << said
+                           << "(where the option takes a claim away, choices() names the "
+                              "properties that it keeps, such as of_numbers())");
     conformance::CheckOptions options;
     options.options = variant.options;
     options.only = variant.only;
