@@ -65,12 +65,12 @@ Json row_of(const CellRecord& cell, const std::string& name, const TimingRound& 
               {"real_time", round.median_seconds * 1e6},
               {"cpu_time", cpu_seconds(round, threads) * 1e6},
               {"time_unit", "us"}};
-  const auto add_counter = [&row](const Values& values, const char* key) {
-    if (const Json* const value = find_value(values, key)) row[key] = *value;
-  };
-  add_counter(cell.memory, "workspace_bytes");
-  add_counter(cell.memory, "peak_bytes");
-  add_counter(cell.cost, "model_flops");
+  for (const char* key : {"workspace_bytes", "peak_bytes"}) {
+    if (const Json* const value = find_value(cell.memory, key)) row[key] = *value;
+  }
+  if (cell.cost && std::isfinite(cell.cost->model_flops)) {
+    row["model_flops"] = cell.cost->model_flops;
+  }
   return row;
 }
 

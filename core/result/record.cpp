@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/claims_json.hpp"
+
 namespace attnbench::result {
 
 ATTNBENCH_JSON_CODEC(TimingRound) {

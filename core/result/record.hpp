@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/claims.hpp"
 #include "core/json_object.hpp"
 #include "core/result/crossover.hpp"
 #include "core/result/training.hpp"
@@ -98,7 +99,7 @@ struct CellRecord {
   std::string reused_from;  ///< the run that rounds were copied from
   Values side_by_side;      ///< jobs and threads, of a training beside which others ran
   std::optional<Chosen> chosen;
-  Values cost;
+  std::optional<Cost> cost;  ///< of one timed body; nothing where there was no forecast
   Values growth;
   std::map<std::string, Timing> timing;
   std::string primary;  ///< the timing that figures and tables show first

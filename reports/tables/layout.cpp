@@ -1,6 +1,7 @@
 #include "reports/tables/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "core/text/format.hpp"
@@ -212,11 +213,10 @@ std::optional<Json> value_of(const result::CellRecord& cell, const std::string& 
     if (const Json* const value = find_value(*values, key)) return std::make_optional(*value);
   }
   if (key == state_bytes) {
-    for (const Values* values : {&cell.metrics, &cell.cost}) {
-      const Json* const value = find_value(*values, key);
-      if (value == nullptr) continue;
-      return value->is_number() ? std::make_optional(*value) : std::nullopt;
+    if (const Json* const measured = find_value(cell.metrics, key)) {
+      return measured->is_number() ? std::make_optional(*measured) : std::nullopt;
     }
+    if (cell.cost && std::isfinite(cell.cost->state_bytes)) return cell.cost->state_bytes;
   }
   const std::string own = key == "implementation" ? cell.implementation
                           : key == "device"       ? cell.device

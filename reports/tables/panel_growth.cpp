@@ -1,6 +1,7 @@
 #include "reports/tables/panel_growth.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/text/printable.hpp"
@@ -46,12 +47,12 @@ std::vector<Rung> ladder_of(const Panel& panel) {
 }
 
 void add_touched(Touched& touched, const result::CellRecord& cell, double size) {
-  const auto add = [&](const char* what, const Values& values, const char* key) {
-    if (const auto bytes = number_of(values, key)) touched[what].push_back({size, *bytes});
+  const auto add = [&](const char* what, const std::optional<double>& bytes) {
+    if (bytes && std::isfinite(*bytes)) touched[what].push_back({size, *bytes});
   };
-  add("workspace", cell.memory, "workspace_bytes");
-  add("peak", cell.memory, "peak_bytes");
-  add("state", cell.cost, "state_bytes");
+  add("workspace", number_of(cell.memory, "workspace_bytes"));
+  add("peak", number_of(cell.memory, "peak_bytes"));
+  if (cell.cost) add("state", cell.cost->state_bytes);
 }
 
 bool grows(const Touched& touched) {

@@ -47,7 +47,7 @@ TEST_CASE("another option becomes the axis when only it varies", "[result]") {
 
 TEST_CASE("mechanisms of different options stand along the bytes of their states", "[result]") {
   const auto with_state = [](CellBuilder one, double bytes) {
-    one.cost["state_bytes"] = bytes;
+    one.cost.emplace().state_bytes = bytes;
     return one;
   };
   const auto window = [](int left) {
@@ -71,12 +71,12 @@ TEST_CASE("mechanisms of different options stand along the bytes of their states
   std::vector<CellRecord> batches = cells;
   for (CellRecord other : cells) {
     other.settings["batch"] = 2;
-    other.cost["state_bytes"] = 2 * other.cost["state_bytes"].get<double>();
+    other.cost->state_bytes *= 2;
     batches.push_back(std::move(other));
   }
   CHECK(laid(batches)[0].axis == "latents_total");
   // Where somebody's state is not known, nobody stands along it.
-  cells[0].cost.clear();
+  cells[0].cost.reset();
   cells.push_back(with_state(window(31), 2048));
   CHECK(laid(cells)[0].axis == "latents_total");
 }

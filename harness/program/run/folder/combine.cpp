@@ -1,6 +1,7 @@
 #include "harness/program/run/folder/combine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/claims_json.hpp"
@@ -110,18 +111,20 @@ std::string primary_of(const result::CellRecord& record) {
   return record.timing.contains("step") ? "step" : record.timing.begin()->first;
 }
 
+/// Of a record whose cost is known.
 measure::BodyWork work_of(const result::CellRecord& record) {
   measure::BodyWork work;
-  work.flops = number_of(record.cost, "model_flops")
-                   .value_or(number_of(record.cost, "executed_flops").value_or(0));
-  work.bytes = number_of(record.cost, "minimal_bytes").value_or(0);
-  work.exponentials = number_of(record.cost, "exponentials").value_or(0);
+  const Cost& cost = *record.cost;
+  work.flops =
+      std::isfinite(cost.model_flops) ? cost.model_flops : known_or_zero(cost.executed_flops);
+  work.bytes = known_or_zero(cost.minimal_bytes);
+  work.exponentials = known_or_zero(cost.exponentials);
   if (const Json* const dtype = find_value(record.problem, "dtype")) work.dtype = *dtype;
   return work;
 }
 
 void add_roofline(result::CellRecord& record, const Values& ceilings) {
-  if (record.cost.empty() || ceilings.empty()) return;
+  if (!record.cost || ceilings.empty()) return;
   const auto found = measure::roofline(work_of(record), ceilings);
   if (!found) return;
   record.roofline = result::Roofline{
@@ -132,7 +135,7 @@ void add_roofline(result::CellRecord& record, const Values& ceilings) {
 /// A time below the floor of its own work cannot be right. Shares stay, so that the page shows by
 /// how much.
 void refuse_impossible(result::CellRecord& record, const Values& ceilings) {
-  if (!result::is_ok(record) || record.cost.empty()) return;
+  if (!result::is_ok(record) || !record.cost) return;
   const result::Timing& timing = *result::timing_of(record);
   std::vector<double> calibrations;
   for (const result::TimingRound& round : timing.rounds) {
@@ -167,7 +170,7 @@ result::CellRecord planned_record(const Cell& cell, const Forecast& forecast) {
   record.varies = cell.varies;
   if (forecast.problem) {
     record.problem = values_of(Json(*forecast.problem));
-    record.cost = values_of(Json(forecast.cost));
+    record.cost = forecast.cost;
     record.growth = values_of(Json(forecast.growth));
     if (!forecast.implementation.empty()) {
       record.chosen = result::Chosen{forecast.implementation, forecast.implementation_reason};

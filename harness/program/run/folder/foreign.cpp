@@ -1,6 +1,7 @@
 #include "harness/program/run/folder/foreign.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "core/failure.hpp"
@@ -168,6 +169,17 @@ std::vector<result::RoundRecord> Foreign::rounds(const ForeignRecord& told,
   return rounds;
 }
 
+/// Of a cost, what holds whoever computes it: another program executes and keeps what it will.
+Cost work_alone(const Cost& cost) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  Cost work = cost;
+  for (double Cost::*own :
+       {&Cost::executed_flops, &Cost::workspace_bytes, &Cost::saved_bytes, &Cost::state_bytes}) {
+    work.*own = unknown;
+  }
+  return work;
+}
+
 result::CellRecord Foreign::record(const ForeignRecord& told, const std::string& pointer) const {
   const result::CellRecord& beside = cell_beside(told, pointer);
   result::CellRecord cell;
@@ -185,9 +197,7 @@ result::CellRecord Foreign::record(const ForeignRecord& told, const std::string&
   cell.options = beside.options;
   cell.settings = beside.settings;
   cell.problem = beside.problem;
-  for (const char* part : {"model_flops", "minimal_bytes", "exponentials"}) {
-    if (const Json* const value = find_value(beside.cost, part)) cell.cost[part] = *value;
-  }
+  if (beside.cost) cell.cost = work_alone(*beside.cost);
   cell.implementation = told.implementation.value_or("");
   if (!cell.implementation.empty()) cell.chosen = result::Chosen{cell.implementation, ""};
   const Status status = told.status.value_or(Status::ok);
