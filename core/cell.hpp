@@ -54,7 +54,7 @@ struct Forecast {
   std::optional<OptionValues> options;  ///< of the mechanism, resolved and derived
   std::optional<Problem> problem;       ///< absent where the forecast failed
   bool once = false;                    ///< a training: one round, whatever the run's
-  /// Of the longest timed body, one after another; absent where it makes one.
+  /// The calls that the longest timed body makes one after another; absent where it makes one.
   std::optional<std::int64_t> calls;
   std::optional<Cost> calls_cost;  ///< of all of them together
   /// How making the forecast failed, with the end of the log.

@@ -54,7 +54,7 @@ struct GatedStateArguments {
   /// before, and nothing is kept.
   R* memory = nullptr;
 
-  /// Of a causal product.
+  /// The arguments of the causal product within.
   CausalProductArguments<R> product() const {
     CausalProductArguments<R> arguments;
     arguments.query = query;
@@ -74,9 +74,9 @@ void gated_state_forward(const GatedStateSizes& sizes, const GatedStateArguments
                          ThreadTeam& team, void* workspace, std::size_t workspace_bytes);
 
 /// Gradients with respect to query, key, values and beta, from that of `out`, without a memory.
-/// Those of the log decays follow from them: with e_t = q_t dq_t - k_t dk_t or, of an erasure,
-/// e_t = q_t dq_t + k_t (2 r_t - dk_t), row by row, that of g_t is the sum of e_s over s >= t.
-/// Gradients are written, not added to, apart from the inputs.
+/// The gradients of the log decays follow from them: with e_t = q_t dq_t - k_t dk_t or, of an
+/// erasure, e_t = q_t dq_t + k_t (2 r_t - dk_t), row by row, the gradient of g_t is the sum of e_s
+/// over s >= t. Gradients are written, not added to, apart from the inputs.
 template <class R>
 struct GatedStateGradients {
   Rows<const R> d_out;

@@ -36,7 +36,7 @@ template <class T>
 void whole_pool_forward(const WholePoolSizes& sizes, const WholePoolArguments<T>& arguments,
                         ThreadTeam& team, void* workspace, std::size_t workspace_bytes);
 
-/// Of logits that are given: there are no directions.
+/// The same for logits that are given: there are no directions.
 template <class T>
 std::size_t whole_pool_backward_bytes(const WholePoolSizes& sizes, int threads);
 template <class T>

@@ -21,7 +21,7 @@ using at::Tensor;
 using gated_state::Call;
 
 constexpr double kAbcInfinity = std::numeric_limits<double>::infinity();
-/// Of the gates: Zhang et al. 2024, section 4.1.
+/// The temperature of the gates: Zhang et al. 2024, section 4.1.
 constexpr double kGateTemperature = 8;
 
 class Abc : public gated_state::GatedState {

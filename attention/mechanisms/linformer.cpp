@@ -17,7 +17,7 @@ using at::Tensor;
 
 // Positions per draw, so that E of a short sequence is the beginning of E of a long one.
 constexpr std::int64_t kDrawnTogether = 1024;
-// Of a normal distribution truncated at two standard deviations: the probability within, and the
+// A normal distribution truncated at two standard deviations: the probability within, and the
 // remaining standard deviation.
 constexpr double kWithinTwo = 0.9544997361036416;
 constexpr double kDeviationLeft = 0.8796256610342398;

@@ -74,7 +74,7 @@ class Luna : public Mechanism {
 
   double scale() const { return 1 / std::sqrt(static_cast<double>(problem.head_dim)); }
 
-  /// Of the causal pattern.
+  /// The weights of the causal pattern.
   Form form() const {
     if (is_composed(options)) return {Weight::composed, 1};
     const bool elu = options.text("activation") == "elu1";

@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-/// Of the angles by which `xpos` rotates.
+/// The base of the angles by which `xpos` rotates.
 constexpr double kRotaryBase = 10000;
 
 class Retention : public gated_state::GatedState {

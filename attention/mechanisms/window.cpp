@@ -9,7 +9,7 @@
 namespace attnbench::mechanisms {
 namespace {
 
-/// Of the recurrence that may come before.
+/// The chunk of the recurrence that may come before.
 constexpr std::int64_t kRecurrenceChunk = 64;
 
 class SlidingWindow : public MixesTokens {

@@ -12,7 +12,7 @@ Catalogue catalogue(const Loaded& loaded);
 /// The same, made in a child: a plugin that crashes, throws or hangs over it does not end the
 /// worker. Throws Error saying so.
 Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds = 30);
-/// Of this build.
+/// The stamp of this build.
 Stamp stamp();
 
 /// With default options. Throws what the mechanism throws.

@@ -20,7 +20,7 @@ std::optional<double> number_at(const std::optional<Json>& x) {
   return x && x->is_number() ? std::optional(x->get<double>()) : std::nullopt;
 }
 
-/// Of the series that have the value somewhere, or that could not show whether they have.
+/// The series that have the value somewhere, or could not show whether they have.
 std::vector<Entrant> entrants_of(const Panel& panel, const Ranked& value) {
   std::set<std::string> valued, ended;
   for (const Placed& placed : panel.cells) {

@@ -15,7 +15,7 @@ using Ranked = std::function<std::optional<Estimate>(const result::CellRecord& c
 /// The primary times of the panel's cells that are ok and were timed in several processes, with the
 /// interval that a statement about them needs.
 ///
-/// Of six rounds and more that is the stored one. Fewer have the range of their rounds, which is
+/// From six rounds on that is the stored one. Fewer have the range of their rounds, which is
 /// too narrow: three rounds lie within 1 % of each other by chance where those of other cells lie
 /// 30 % apart. Their range is widened to what Student's t gives for the scatter that all cells of
 /// the panel share.

@@ -95,7 +95,7 @@ CellText bytes_of(Values result::CellRecord::*part, const char* key) {
   };
 }
 
-/// Of generation, where a cell generates.
+/// The rate of generation, where a cell generates.
 std::string tokens_per_second(const result::CellRecord& cell) {
   const auto rate = has_bytes(cell) ? number_of(cell.metrics, "tokens_per_second") : std::nullopt;
   if (!rate) return "";

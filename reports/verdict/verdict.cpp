@@ -31,7 +31,7 @@ std::vector<const Candidate*> ranked_at(const PanelQuestion& question,
   return cells;
 }
 
-/// Those that have a time, or should.
+/// The cells that have a time, or should.
 std::vector<Entrant> entrants_of(const std::vector<Candidate>& cells) {
   std::vector<Entrant> entrants;
   for (const Candidate& cell : cells) {
@@ -211,7 +211,8 @@ bool is_better(const QualityMeasure& measure, double a, double b) {
   return measure.less_is_better ? a < b : a > b;
 }
 
-/// Of each label the best training, or that at the end of an axis which is not a choice of its own.
+/// The best training of each label, or the one at the end of an axis which is not a choice of its
+/// own.
 std::vector<Accuracy> best_of_each(const PanelQuestion& question) {
   std::map<std::string, Accuracy> best;
   const bool by_size = question.axis == "state_bytes";

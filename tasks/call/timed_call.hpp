@@ -27,7 +27,8 @@ class TimedCall {
   Body body();
 
   /// Checks values, and the gradient where the pass has one, against the definition: see check_mix.
-  /// Of a model, the mixes of the first and the last block on their own inputs; the worse result.
+  /// Checks the output; in a model, the mixes of the first and the last block on their own inputs,
+  /// and gives the worse result.
   CheckSection check(std::uint64_t seed);
 
   /// Checks the calls of `body` after the last of them: its output against the definition on

@@ -148,7 +148,7 @@ double best_rate(double amount, int trials, const Call& call) {
   return best;
 }
 
-/// Of `raise`, in numbers per second of all threads.
+/// The peak rate of `raise`, in numbers per second of all threads.
 double raising_peak(void (*raise)(const float* from, float* to, std::int64_t count),
                     kernels::ThreadTeam& team) {
   constexpr std::int64_t count = 2048;

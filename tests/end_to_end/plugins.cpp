@@ -22,7 +22,7 @@ Finished run_softmax(const Bench& bench, const std::string& on_load) {
   return bench.run("", {{"MISBEHAVE_ON_LOAD", on_load}, {"XDG_CACHE_HOME", bench / "cache"}});
 }
 
-/// Of tests/attention/plugins.
+/// A plugin of tests/attention/plugins, as built.
 std::string attention_plugin(const std::string& name) {
   return build_folder() + "/plugins/" + name + ".so";
 }

@@ -291,7 +291,7 @@ std::pair<std::map<std::string, Json>, std::string> held_to(const std::vector<Fa
     const bool elsewhere = one.name.find(':') != std::string::npos;
     mechanisms[one.name]["use"] = "python:" + (elsewhere ? "" : std::string("bad.py:")) + one.name;
   }
-  // Of which nobody knows whether there is one.
+  // Nobody knows whether it has that option.
   if (mechanisms.contains("Wants")) mechanisms["Wants"]["its_option"] = {1, 2};
   const Json suite = {
       {"name", "bad"},

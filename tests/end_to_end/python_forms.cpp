@@ -79,7 +79,7 @@ average.patterns = ["bidirectional"]
 average.reference = by_sums
 )";
 
-/// Of the cell with that label and setting.
+/// The one cell with that label and setting.
 Json only_cell(const Json& result, const std::string& label, const std::string& setting,
                const std::string& value) {
   Json found;

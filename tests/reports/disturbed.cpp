@@ -128,7 +128,7 @@ TEST_CASE("nothing is derived from a disturbed time", "[reports]") {
   const auto memory = figure_of(result, "memory");
   CHECK(has(rows_of(memory, "linear"), 1024));
   CHECK(point_layers(memory, true).empty());
-  // Of a baseline, too.
+  // A disturbed baseline is left out, too.
   const auto speedup = figure_of(disturbed("softmax", 1024), "speedup");
   for (const Json& row : test::own_rows(speedup.spec)) CHECK(row["x"] != 1024);
   CHECK(
@@ -159,7 +159,7 @@ TEST_CASE("tables mark a disturbed number and list it with its reason", "[report
   CHECK_THAT(rates.substr(rate), Catch::Contains(" disturbed"));
   CHECK_THAT(rates.substr(state, rate - state),
              Catch::Contains("linear") && !Catch::Contains("disturbed"));
-  // Of an interval that would be called unsteady: the status says more.
+  // A disturbed cell with an interval that would be called unsteady: the status says more.
   for (result::CellRecord& cell : result.cells) {
     if (!result::is_disturbed(cell)) continue;
     for (auto& [what, timing] : cell.timing) timing.high_seconds = 1;

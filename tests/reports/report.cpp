@@ -36,7 +36,7 @@ reports::Report report_of(const std::vector<fs::path>& results, const fs::path& 
   options.force = force;
   return reports::write_report(results, options);
 }
-/// Of the fixture, its pictures made as `body` says; without one by nobody.
+/// The report of the fixture, its pictures made as `body` says; without one by nobody.
 reports::Report rendered_by(const std::string& body, const test::TemporaryFolder& folder) {
   const Interpreter interpreter(folder, body);
   if (body.empty()) setenv("ATTNBENCH_PYTHON", (folder / "nowhere").c_str(), 1);

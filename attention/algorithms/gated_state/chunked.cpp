@@ -68,7 +68,7 @@ Tensor halves(const Tensor& x) { return x.view({-1, 2, x.size(1), x.size(2)}); }
 /// each.
 class Blocks {
  public:
-  /// Of one token. a is [M, c r, D], b and g are [M, c, D].
+  /// The blocks of single tokens: a is [M, c r, D], b and g are [M, c, D].
   Blocks(const Tensor& a, const Tensor& b, const Tensor& g) {
     const auto width = b.size(2), r = a.size(1) / b.size(1);
     const auto tokens = [&](const Tensor& x) { return x.reshape({-1, 1, width}); };
@@ -111,7 +111,7 @@ Within first_tokens(const Within& x, std::int64_t length, std::int64_t r) {
           x.ahead.narrow(1, 0, length * r), x.kept.narrow(1, 0, length), x.total};
 }
 
-/// Of a gate for each channel.
+/// The same where each channel has its own gate.
 Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
   const auto length = b.size(1), whole = power_of_two(length), r = a.size(1) / length;
   const Tensor from = with_tokens(b, whole), to = with_tokens(a, whole * r);

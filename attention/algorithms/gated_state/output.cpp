@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-/// Of the norm, added to the mean square: as in the published code of GLA and DeltaNet.
+/// What the norm adds to the mean square, as in the published code of GLA and DeltaNet.
 constexpr double kOutputEpsilon = 1e-5;
 
 bool is_plain(const Options& options) { return options.text("output") == "plain"; }

@@ -44,7 +44,7 @@ Tensor scan_from(const Call& call, Tensor& memory) {
 
 // ---- in one kernel
 
-/// Of float32 or float64 tensors with dense rows; log_decay and beta may be undefined.
+/// Float32 or float64 tensors with dense rows; log_decay and beta may be undefined.
 struct KernelInputs {
   Tensor query, key, value, log_decay, beta;
   double scale = 1;  ///< of results; not 1 only where the kernel takes it
@@ -172,7 +172,7 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
     Tensor d_decay;
     if (context->saved_data["gated"].toBool()) {
       const at::NoGradGuard no_grad;
-      // Of the state that passes each token.
+      // The gradient that flows through the state past each token.
       const Tensor flow = d_read.defined() ? x.query * d_query + x.key * (2 * d_read - d_key)
                                            : x.query * d_query - x.key * d_key;
       d_decay = sums_to_end(sizes.gates == 1 ? flow.sum(-1, true) : flow);

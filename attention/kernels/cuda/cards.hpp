@@ -8,8 +8,8 @@
 
 namespace attnbench::kernels::cuda {
 
-/// Of device number `index`, without making it the current one; asked once a device. Throws Error
-/// where there is none.
+/// The card of device `index`, which does not become the current one; asked once a device. Throws
+/// Error where there is none.
 const Card& card(int index);
 
 /// While it lives, card() speaks of device number `index` in this thread, so that work is planned

@@ -41,13 +41,13 @@ constexpr int current_device = -1;
 std::string refusal(int index = current_device);
 /// Makes it the current device of this thread.
 void select(int index);
-/// Of the current device; asked once a device. Throws Error where there is none.
+/// The card of the current device; asked once a device. Throws Error where there is none.
 const Card& card();
 
 /// Plain device memory, aligned to 256 bytes and not initialised.
 void* allocate(std::size_t bytes);
 void release(void* memory) noexcept;
-/// Of the current device: bytes in use by all processes.
+/// Bytes of the current device that all processes use.
 std::size_t used_memory();
 /// In order with the stream's work; both return when the copy is done.
 void copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream = {});

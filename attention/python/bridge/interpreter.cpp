@@ -122,7 +122,7 @@ struct Handlers {
   int folder = -1;
 };
 
-/// Those that each call must leave: the worker's, and faulthandler's for crashes.
+/// The handlers that each call must leave in place: the worker's, and faulthandler's for crashes.
 Handlers& handlers() {
   static Handlers all;
   return all;

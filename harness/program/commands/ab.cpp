@@ -133,7 +133,8 @@ PreparedRun prepared_pair(AbArguments& arguments) {
   return prepared(std::move(expanded), gate, arguments);
 }
 
-/// Of each suite, all before the first is measured. They share the error, and a folder.
+/// The prepared run of each suite, all before the first is measured. They share the error, and a
+/// folder.
 std::vector<PreparedRun> prepared_suites(AbArguments& arguments) {
   const std::vector<std::string> names = suites_of_sides(arguments.suites);
   std::vector<PreparedRun> all;

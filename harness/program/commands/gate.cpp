@@ -111,7 +111,7 @@ bool device_code_grew(const GateArguments& arguments, const counts::Counts& stor
   return grew;
 }
 
-/// Of the file that --update replaces, which the tree has and no list of ours.
+/// Refuses to let --update replace a file that is no list of counts.
 void expect_counts_or_nothing(const GateArguments& arguments) {
   const OutputFile file("--counts", arguments.counts, "gate", true);
   std::error_code ignored;

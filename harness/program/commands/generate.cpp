@@ -65,7 +65,7 @@ constexpr const char* explanation =
 // The rest is for the program, its libraries and the file cache.
 constexpr double memory_share = 0.8;
 
-/// Of a text: so many that none is longer, so few that sums of them are exact.
+/// The most tokens of a text: so many that none is longer, so few that sums of them are exact.
 constexpr double max_tokens = 1e15;
 
 class InterruptedGeneration : public Failure {

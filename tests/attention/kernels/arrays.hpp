@@ -14,7 +14,7 @@
 
 namespace attnbench::kernels::test {
 
-/// Of std::threads, for a program without LibTorch.
+/// A team of std::threads, for a program without LibTorch.
 class StdTeam : public ThreadTeam {
  public:
   explicit StdTeam(int size) : size_(size) {}

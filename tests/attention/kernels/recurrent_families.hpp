@@ -10,7 +10,7 @@
 
 namespace attnbench::kernels::test {
 
-/// Of token t of every head, where there is a decay: most are weak; some end a block, and one
+/// The log decay of token t in every head: most are weak; some end a block, and one
 /// empties the memory.
 inline double log_decay_of(std::int64_t t) {
   if (t == 90) return -std::numeric_limits<double>::infinity();
@@ -36,7 +36,7 @@ struct Product {
     a.key = key;
     a.values = values;
   }
-  /// Of all tokens, the same for each head.
+  /// The log decays of all tokens, the same for each head.
   static const std::vector<Compute<T>>& log_decays() {
     static const std::vector<Compute<T>> all = [] {
       std::vector<Compute<T>> logs;

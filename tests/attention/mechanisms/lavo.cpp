@@ -50,7 +50,7 @@ TEST_CASE("lavo's bases are orthonormal at first") {
   }
   const at::Tensor many = lavo(4, 5, {{"bases", count(9)}}).parameters.at("bases");
   CHECK(difference(at::matmul(many.transpose(1, 2), many)) < 1e-14);
-  // Of all heads together: not so in a head alone.
+  // Orthonormal over all heads together, and not in a head alone.
   const Overrides full = {{"bases", count(3)}, {"basis", word("full")}};
   const at::Tensor split = lavo(4, 5, full).parameters.at("bases");
   CHECK(difference(at::matmul(split, split.transpose(1, 2)).sum(0)) < 1e-14);

@@ -62,7 +62,7 @@ TEST_CASE("an option outside its declared range or words is refused, naming it",
       }
     }
   }
-  // Of a size that divides, a share, a count and a word.
+  // A size that divides, a share, a count and a word.
   for (const char* bounded : {"abc.chunk",
                               "abc.latents_per_head",
                               "cosformer.maximum_length",

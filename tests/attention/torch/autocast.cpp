@@ -52,7 +52,8 @@ Mixture mixed(const Implementation& implementation, Mechanism& mechanism, const 
   return mixture;
 }
 
-/// Of a product in bfloat16 as LibTorch computes it here: without AVX-512 its sums are of bfloat16,
+/// The error of a product in bfloat16 as LibTorch computes it here: without AVX-512 its sums are
+/// bfloat16,
 /// too.
 double error_of_one_product() {
   const at::Tensor a = some({74, 32}).to(at::kBFloat16), b = some({32, 32}).to(at::kBFloat16);

@@ -15,7 +15,7 @@ using kernels::cuda::Stream;
 template <class T>
 void fill_normal(T* data, std::int64_t count, std::uint64_t seed, Stream stream);
 
-/// Of one multiprocessor, counted for 0.2 ms behind the work that is queued: the clock that this
+/// The clock of one multiprocessor, counted for 0.2 ms behind the work that is queued: what this
 /// work ended with. Waits for it.
 double clock_hz(Stream stream);
 

@@ -30,7 +30,7 @@ struct Work {
   std::size_t workspace_bytes = 0;
 };
 
-/// Of one launch, in seconds.
+/// The time of one launch, in seconds.
 struct Timing {
   double median = 0;
   double low = 0;  ///< the median's interval at 95 %

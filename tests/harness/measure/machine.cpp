@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Of two CPUs, `busy` of which others keep busy.
+/// A machine of two CPUs, `busy` of which others keep busy.
 MachineCard calm_card(double busy = 0.05) {
   MachineCard card;
   card.threads = 2;

@@ -13,7 +13,7 @@ namespace attnbench::test {
 using Json = nlohmann::json;
 using Values = std::map<std::string, OptionValue>;
 
-/// Of the parameters of every case and call.
+/// The seed of the parameters in every case and call.
 constexpr std::uint64_t apply_seed = 5;
 
 const Registry& all_mechanisms();

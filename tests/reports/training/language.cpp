@@ -36,7 +36,7 @@ TEST_CASE("figures of language models have bits, levels and no accuracy", "[trai
   const reports::Figure& chosen = figures["bits_per_byte"];
   CHECK(rows_of(chosen, "dot").size() == 4);
   CHECK(rows_of(chosen, "dot")[0]["y"] == 2.2);
-  // Of the levels those far above the dots are left out, and the last is always there.
+  // Levels far above the dots are left out, and the last is always there.
   CHECK_THAT(chosen.spec.dump(),
              Contains("counts after two bytes") && !Contains("counts of bytes"));
   CHECK_THAT(chosen.caption, Contains("least mean validation loss"));

@@ -70,7 +70,7 @@ TEST_CASE("every byte of the test but the first is scored once, at each length",
   const Batch last = data.questions(Split::test, 0, {6});
   CHECK(values_of(last.positions) == std::vector<int64_t>{13, 14, 15});
   CHECK(last.tokens.size(1) == 16);
-  // Of two sequences together, positions count on.
+  // Two sequences together: positions count on.
   const Batch both = data.questions(Split::test, 0, {5, 6});
   CHECK(values_of(both.positions).size() == 19);
   CHECK(values_of(both.positions).back() == 31);

@@ -92,7 +92,7 @@ TEST_CASE("noisy recall has noise in a fifth of its pairs", "[mad]") {
     REQUIRE(answers_match(example));
     REQUIRE(example.questions.back().position == 126);
   }
-  // Of 64 pairs the last and one other are never noise.
+  // The last of 64 pairs and one other are never noise.
   const double pairs = 62.0 * examples;
   CHECK(std::abs(noise / pairs - 0.2) < bar(0.2, pairs));
   Rules loud = rules;

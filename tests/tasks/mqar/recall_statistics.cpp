@@ -66,7 +66,7 @@ TEST_CASE("slots are asked as often as the reference's", "[mqar]") {
     double mean_first, mean_second, mean_last;
     double mean_distance;
   };
-  // Of 1e5 to 1e6 draws of slots by the power law of the paper: errors are at most 0.002.
+  // Counted in 1e5 to 1e6 draws of slots by the paper's power law: errors are at most 0.002.
   const std::vector<Golden> table{
       {{64, 4, 0},
        .25106,
@@ -120,7 +120,7 @@ TEST_CASE("slots are asked as often as the reference's", "[mqar]") {
 }
 
 TEST_CASE("distances of answers are distributed as the reference's", "[mqar]") {
-  // Of the same draws: the share of questions whose answer is at most w tokens before them.
+  // The same draws: the share of questions whose answer is at most w tokens before them.
   const std::vector<std::int64_t> windows{8, 16, 32, 64, 128, 256, 512};
   const std::vector<std::pair<RecallSegment, std::vector<double>>> table{
       {{64, 4, 0}, {.331, .581, .806, 1, 1, 1, 1}},

@@ -217,7 +217,7 @@ TEST_CASE("greedy generation from the state is that of the whole pass", "[model]
   }
 }
 
-// That none of them grows or drifts over a million tokens: tests/attention/torch/streams.cpp.
+// tests/attention/torch/streams.cpp shows that none of them grows or drifts over a million tokens.
 TEST_CASE("a stream through a model leaves the heap as it is", "[model][state]") {
   const at::NoGradGuard no_grad;
   const auto allocated = [] {

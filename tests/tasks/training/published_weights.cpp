@@ -39,7 +39,7 @@ SuiteJson sizes_of_suite(const SuiteJson& suite) {
   return sizes;
 }
 
-/// Those of `values` that are declared, without axes.
+/// The names in `values` that are declared, without axes.
 OptionValues declared_among(const std::vector<Option>& declared, const SuiteJson& values) {
   OptionValues said;
   for (const Option& option : declared) {

@@ -68,7 +68,7 @@ struct PackedBases {
     std::fill_n(fence, rows, -std::numeric_limits<R>::infinity());
     std::fill_n(fence, count, R{0});
   }
-  /// Those of one head.
+  /// Packs the bases of head h.
   template <class T, int Bytes>
   ATTNBENCH_INLINE void pack(const Rows<const T>& bases, std::int64_t h) const {
     const T* const from = bases.at(0, h, 0);
@@ -154,7 +154,7 @@ struct RunningMean {
     count += tokens;
   }
 
-  /// Of coordinates h [tokens, rows], each becomes the mean after its token.
+  /// Each of the coordinates h [tokens, rows] becomes the mean after its token.
   template <int Bytes>
   ATTNBENCH_INLINE void run(R* h, const std::uint8_t* mask, std::int64_t tokens,
                             std::int64_t rows) {

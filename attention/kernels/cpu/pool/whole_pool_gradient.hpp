@@ -6,7 +6,7 @@
 
 namespace attnbench::kernels {
 
-/// Of one head: M and dM transposed, and per latent what dk subtracts.
+/// M and dM of one head transposed, and per latent what dk subtracts.
 template <class R>
 struct PoolTransposed {
   R *average, *gradient;  ///< [value_dim, stride]

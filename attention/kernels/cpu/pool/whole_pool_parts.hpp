@@ -59,7 +59,7 @@ struct PoolLayout {
         token_width(padded(sizes.directions.dim, sizeof(R))) {}
   std::int64_t size() const { return 2 * stride + units * width; }
   PoolSums<R> sums(R* at) const { return {at, at + stride, at + 2 * stride}; }
-  /// Of group g: latents, and those in whole units of rows and in whole vectors.
+  /// The latents of group g: all, those in whole units of rows, those in whole vectors.
   std::int64_t latents_in(std::int64_t g) const { return in(g, latents); }
   std::int64_t units_in(std::int64_t g) const { return in(g, units); }
   std::int64_t columns_in(std::int64_t g) const { return in(g, stride); }

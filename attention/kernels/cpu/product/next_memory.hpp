@@ -22,7 +22,7 @@ class NextMemory {
     areas_[count_++] = {reinterpret_cast<std::uintptr_t>(rows), bytes,
                         (step + Prefetch::line - 1) / Prefetch::line * Prefetch::line};
   }
-  /// Those of one head from t on, where they do.
+  /// Adds `count` rows of head h from t on, where they lie one behind the other.
   template <class T>
   void add(const Rows<T>& rows, std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t count,
            std::int64_t width) {

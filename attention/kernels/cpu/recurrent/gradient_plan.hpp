@@ -145,7 +145,7 @@ struct GradientWorkspace {
     Workspace own(kept + index * kept_bytes, static_cast<std::size_t>(kept_bytes));
     return GradientKept<Family>(own, sizes, plan);
   }
-  /// Of the slices from kept slice `first` on.
+  /// The sums over tokens of the slices from kept slice `first` on.
   TokenSums<R> sums_of(std::int64_t first) const {
     R* const from = sums + 3 * sums_stride * first;
     return {from, from + sums_stride, from + 2 * sums_stride, plan.slices, 3 * sums_stride};

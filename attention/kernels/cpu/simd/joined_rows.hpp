@@ -35,7 +35,7 @@ ATTNBENCH_INLINE typename S::Vector summed(const typename S::Vector (&rows)[S::l
   return joined<S>(rows, [](Vector a, Vector b) ATTNBENCH_INLINE_LAMBDA { return a + b; });
 }
 
-/// Of `count` rows of one vector each.
+/// Joins `count` rows of one vector each.
 template <class R, int Bytes, class Join>
 ATTNBENCH_INLINE void join_rows(const R* rows, std::int64_t count, R* to, const Join& join) {
   using S = Simd<R, Bytes>;

@@ -52,7 +52,7 @@ ATTNBENCH_INLINE void hide_scores(const View& view, std::int64_t i0, Range colum
 using Integers = Simd<float, 64>::Integers;
 constexpr std::int64_t lanes = Simd<float, 64>::lanes;
 
-/// Those of 32 keys from k0 on that the mask leaves, j and j + 16 in one lane.
+/// The keys among the 32 from k0 on that the mask leaves, j and j + 16 in one lane.
 ATTNBENCH_INLINE Integers unmasked(const View& view, std::int64_t k0) {
   Integers there = Integers{} - 1;
   if (view.mask == nullptr) return there;

@@ -180,8 +180,8 @@ struct BasesGradient {
 
 constexpr int product_threads = 128, product_tile = 64;
 
-/// Of the k from k0 on: left(i, k) and right(k, j), 0 past the last, to put_left(i, k, x) and
-/// put_right(j, k, x). Threads go along what lies side by side.
+/// Passes left(i, k) and right(k, j) for the k from k0 on, 0 past the last, to put_left(i, k, x)
+/// and put_right(j, k, x). Threads go along what lies side by side.
 template <class Problem, class PutLeft, class PutRight>
 __device__ inline void load_product(const Problem& p, std::int64_t slot, int i0, int j0, int k0,
                                     const PutLeft& put_left, const PutRight& put_right) {

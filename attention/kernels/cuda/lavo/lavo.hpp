@@ -19,7 +19,7 @@ namespace attnbench::kernels::cuda {
 /// can. Needs no device.
 std::string lavo_refusal(const LavoSizes& sizes);
 
-/// Of the current device's workspace, which is aligned to 64 bytes at least. Throws
+/// Bytes of the workspace on the current device, which is aligned to 64 bytes at least. Throws
 /// std::logic_error for sizes that are refused.
 template <class T>
 std::size_t lavo_forward_bytes(const LavoSizes& sizes);

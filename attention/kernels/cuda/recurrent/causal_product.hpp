@@ -17,8 +17,8 @@ namespace attnbench::kernels::cuda {
 /// Why these sizes cannot be done (more than 512 features); empty where they can.
 std::string causal_product_refusal(const CausalProductSizes& sizes);
 
-/// Of the workspace, which is aligned to 64 bytes at least and grows with batch * heads * length *
-/// features. Throws std::logic_error for sizes that are refused.
+/// Bytes of the workspace, which is aligned to 64 bytes at least and grows with batch * heads *
+/// length * features. Throws std::logic_error for sizes that are refused.
 template <class T>
 std::size_t causal_product_forward_bytes(const CausalProductSizes& sizes);
 /// Queued on the stream; the same bits each time. Throws std::logic_error for sizes that are

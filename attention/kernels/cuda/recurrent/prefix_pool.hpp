@@ -18,8 +18,8 @@ namespace attnbench::kernels::cuda {
 /// Why these sizes cannot be done (more than 512 latents); empty where they can.
 std::string prefix_pool_refusal(const PrefixPoolSizes& sizes);
 
-/// Of the workspace, which is aligned to 64 bytes at least and grows with batch * heads * length *
-/// latents. Throws std::logic_error for sizes that are refused.
+/// Bytes of the workspace, which is aligned to 64 bytes at least and grows with batch * heads *
+/// length * latents. Throws std::logic_error for sizes that are refused.
 template <class T>
 std::size_t prefix_pool_forward_bytes(const PrefixPoolSizes& sizes);
 /// Queued on the stream; the same bits each time. Throws std::logic_error for sizes that are

@@ -19,7 +19,7 @@ using reports::GrowthPoint;
 struct Measured {
   double seconds = 0;
   bool disturbed = false;  ///< other programs had the CPU: no time to judge by
-  /// Of round 0 alone: bytes by what they are ("workspace", "peak", "state"), where known.
+  /// The bytes of round 0 by what they are ("workspace", "peak", "state"), where known.
   std::map<std::string, double> bytes;
 };
 

@@ -111,7 +111,7 @@ std::string primary_of(const result::CellRecord& record) {
   return record.timing.contains("step") ? "step" : record.timing.begin()->first;
 }
 
-/// Of a record whose cost is known.
+/// The work of one timed body. The record's cost must be known.
 measure::BodyWork work_of(const result::CellRecord& record) {
   measure::BodyWork work;
   const Cost& cost = *record.cost;

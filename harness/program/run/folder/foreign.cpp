@@ -169,7 +169,8 @@ std::vector<result::RoundRecord> Foreign::rounds(const ForeignRecord& told,
   return rounds;
 }
 
-/// Of a cost, what holds whoever computes it: another program executes and keeps what it will.
+/// The part of a cost that holds whoever computes it: what another program executes and keeps is
+/// not known.
 Cost work_alone(const Cost& cost) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   Cost work = cost;

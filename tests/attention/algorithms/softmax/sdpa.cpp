@@ -15,7 +15,7 @@ const Registry& sdpa_registry() {
   return builtins;
 }
 
-/// Those of `mechanism` whose names begin so.
+/// The implementations of `mechanism` whose names begin with sdpa.
 std::set<std::string> sdpa_names(const char* mechanism) {
   std::set<std::string> names;
   for (const Implementation& each : sdpa_registry().entry(mechanism).implementations) {

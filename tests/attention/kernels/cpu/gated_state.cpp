@@ -113,7 +113,7 @@ struct Gated {
     std::vector<double> nothing(memory.size(), 0.0);
     return define(nothing);
   }
-  /// Those of the log decays, which follow from the others.
+  /// The gradients of the log decays, which follow from the others.
   std::vector<double> d_decay() const {
     std::vector<double> all(decay.size(), 0.0);
     for (std::int64_t t = 2 * sizes.length - 1; t >= 0; --t) {

@@ -188,7 +188,8 @@ TEST_CASE("kernels prefix pool: gradients are the same bits while each head is o
     CHECK(one.d_key == many.d_key);
     CHECK(one.d_values == many.d_values);
   }
-  // Of a large memory those of queries and keys are, even where a head's latents are shared out.
+  // With a large memory the gradients of queries and keys are, even where a head's latents are
+  // shared out.
   Recurrent<Pool, float> one({131, 256, 64, 1, 1}, of(PoolQuery::weights));
   Recurrent<Pool, float> many = one;
   one.backward(1);

@@ -80,7 +80,7 @@ ATTNBENCH_AMX void weights_of(const float* scores, float factor, double* weights
   }
 }
 
-/// Of the greatest norm, as packing `count` rows finds it.
+/// The square of the greatest norm, as packing `count` rows finds it.
 ATTNBENCH_AMX float square_of(const std::vector<BFloat16>& numbers, std::int64_t count,
                               std::int64_t width, amx::Bits* packed) {
   amx::GreatestSquare square;
@@ -88,7 +88,7 @@ ATTNBENCH_AMX float square_of(const std::vector<BFloat16>& numbers, std::int64_t
                              square);
   return square.greatest();
 }
-/// Of rows as tiles take them, filled up to 48.
+/// The norms of rows as tiles take them, filled up to 48.
 ATTNBENCH_AMX void row_norms(const std::vector<BFloat16>& numbers, std::int64_t count,
                              std::int64_t width, amx::Bits* packed, std::int64_t stride,
                              float* norms) {

@@ -33,7 +33,7 @@ void compare(const LavoSizes& sizes, bool masked = false) {
 TEMPLATE_TEST_CASE("cuda running memory: every order at odd sizes", "", float, BFloat16, Half) {
   NEEDS_DEVICE();
   for (const auto& sizes : kinds(sized(1, 7, 5))) compare<TestType>(sizes);
-  // Of both 16-bit types one is taken through several tiles.
+  // One of the two 16-bit types is taken through several tiles.
   const std::int64_t heads = sizeof(TestType) == 2 ? 1 : 2;
   const std::int64_t length = std::is_same_v<TestType, Half> ? 37 : 70;
   for (const auto& sizes : kinds(sized(length, 7, 43, heads))) compare<TestType>(sizes, true);

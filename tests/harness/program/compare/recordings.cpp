@@ -87,7 +87,7 @@ using Verdicts = std::map<std::string, int>;
 
 Verdicts none() { return {{"SLOW", 0}, {"FAST", 0}, {"SAME", 0}, {"UNCLEAR", 0}}; }
 
-/// Of one look at each block of 12 rounds.
+/// The verdicts of one look at each block of 12 rounds.
 Verdicts verdicts_of_blocks(const Json& recording) {
   Verdicts count = none();
   const Json& cells = recording.at("cells");
@@ -100,7 +100,7 @@ Verdicts verdicts_of_blocks(const Json& recording) {
   return count;
 }
 
-/// Of runs one after another, each of which takes the rounds that it needs.
+/// The verdicts of runs one after another, each of which takes the rounds that it needs.
 Verdicts verdicts_of_runs(const Json& recording) {
   Verdicts count = none();
   const Json& cells = recording.at("cells");

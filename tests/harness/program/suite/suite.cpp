@@ -51,7 +51,7 @@ TEST_CASE("A suite with a source has a profile paper, which is the suite itself"
 
 TEST_CASE("A quick profile is smaller than the whole, and no two cells share an id", "[suite]") {
   const auto catalogue = attnbench::test::catalogue();
-  // Those whose words the catalogue of these tests knows; the program's tests expand them all.
+  // The suites whose words the catalogue of these tests knows; the program's tests expand them all.
   for (const char* name : {"latte_v1_figure_2", "latte_v1_figure_4"}) {
     INFO(name);
     const auto document = attnbench::suite::load(attnbench::test::source_folder() + "/suites/" +

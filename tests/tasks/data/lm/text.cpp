@@ -44,10 +44,10 @@ TEST_CASE("levels are those of counts made by hand", "[lm]") {
   CHECK(levels[1].bits_per_byte == Approx(mean(b_after_a, c_after_b)).epsilon(1e-12));
   CHECK(levels[2].context == 2);
   CHECK(levels[2].bits_per_byte == Approx(mean(b_after_aa, c_after_ab)).epsilon(1e-12));
-  // Of the first three bytes of the test, b alone is scored.
+  // Among the first three bytes of the test, b alone is scored.
   CHECK(counted_levels(text, 3)[0].bits_per_byte == Approx(-std::log2(b)).epsilon(1e-12));
   CHECK(counted_levels(text, 2).empty());
-  // Of the first byte of training: a.
+  // Counts of the first byte of training, an a.
   CHECK(counted_levels(text, 0, 1)[0].bits_per_byte == Approx(std::log2(257)).epsilon(1e-12));
 }
 

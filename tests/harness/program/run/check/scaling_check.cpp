@@ -98,7 +98,7 @@ std::vector<ScalingRow> grown(Machine& machine, bool has_latents = false,
                          [](const std::string&) {});
 }
 
-/// Of the time in length.
+/// The fit of the time in length.
 reports::GrowthFit time_fit(Machine machine, std::vector<attnbench::Rung> ladder = {}) {
   const auto rows = grown(machine, false, std::move(ladder));
   REQUIRE_FALSE(rows.empty());

@@ -19,7 +19,7 @@ BlasTrial trial_of(const std::string& core_type, double rate) {
   return {"openblas", "/lib/libopenblas.so", core_type, rate};
 }
 
-/// Of OpenBLAS 0.3.21 on a CPU with AVX-512 that it does not know.
+/// Trials of OpenBLAS 0.3.21 on a CPU with AVX-512 that it does not know.
 BlasTrials found_slow(std::map<std::string, double> others = {{"SkylakeX", 193e9}}) {
   return {trial_of("Prescott", 29e9), std::move(others), {}};
 }
@@ -71,7 +71,7 @@ TEST_CASE("the fastest core type is chosen where the library chose badly", "[bla
   CHECK(choose(near, core_order).set.empty());
   CHECK(choose(near, core_order).core_type == "Cooperlake");
   CHECK(choose(near, core_order).chosen_by == "library");
-  // Of two about as fast always the same one, whichever a neighbour held back.
+  // One of two that are about as fast is always the same, whichever a neighbour held back.
   for (const double rate : {190e9, 199e9}) {
     CHECK(choose(found_slow({{"SkylakeX", 195e9}, {"Cooperlake", rate}}), core_order).set ==
           "Cooperlake");

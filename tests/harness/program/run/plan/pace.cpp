@@ -53,7 +53,7 @@ Forecast forecast_of(const Json& kept) {
 }
 
 void learn(Pace& pace, const Json& cell, const Json& run) {
-  // Of some runs the time of all cells together alone was kept.
+  // Some runs kept the time of all cells together alone.
   if (!cell.contains("seconds")) return;
   pace.learn(cell_of(cell), forecast_of(cell), run["measure"], cell["rounds"], cell["seconds"]);
 }

@@ -25,7 +25,7 @@ struct Stage {
   std::string said;
   std::string shown;
 
-  /// Of a machine of two CPUs, for two threads.
+  /// Waits for a machine of two CPUs to be quiet enough for two threads.
   Quiet wait(const Neighbours& now, double most, int cpus = 2) {
     return wait_for_quiet(surroundings(), now, 2, cpus, most);
   }
