@@ -37,9 +37,10 @@ std::vector<Entrant> entrants_of(const Panel& panel, const Ranked& value) {
 }
 
 /// The medians of the rounds of a cell that is ok, without those that were disturbed.
-std::vector<double> counted_rounds(const result::CellRecord& cell) {
+std::vector<double> counted_rounds(const result::CellRecord& cell, const std::string& what) {
   std::vector<double> seconds;
-  const result::Timing* const timing = result::is_ok(cell) ? result::timing_of(cell) : nullptr;
+  const result::Timing* const timing =
+      result::is_ok(cell) ? result::timing_of(cell, what) : nullptr;
   if (timing == nullptr) return seconds;
   for (const result::TimingRound& round : timing->rounds) {
     if (!round.disturbed && round.median_seconds > 0) seconds.push_back(round.median_seconds);
@@ -58,13 +59,13 @@ std::size_t column_of(const std::vector<Json>& axis, const std::optional<Json>& 
 
 }  // namespace
 
-Ranked ranked_times(const Panel& panel) {
+Ranked ranked_times(const Panel& panel, const std::string& what) {
   Scatter scatter;
-  for (const Placed& placed : panel.cells) scatter.add(counted_rounds(*placed.cell));
-  return [scatter](const result::CellRecord& cell) -> std::optional<Estimate> {
-    const std::size_t rounds = counted_rounds(cell).size();
+  for (const Placed& placed : panel.cells) scatter.add(counted_rounds(*placed.cell, what));
+  return [scatter, what](const result::CellRecord& cell) -> std::optional<Estimate> {
+    const std::size_t rounds = counted_rounds(cell, what).size();
     if (rounds < 2) return std::nullopt;
-    const result::Timing& timing = *result::timing_of(cell);
+    const result::Timing& timing = *result::timing_of(cell, what);
     const Spread time = scatter.widened({timing.median_seconds, timing.low_seconds,
                                          timing.high_seconds, timing.interval == "order"},
                                         rounds);

@@ -12,8 +12,9 @@ namespace attnbench::reports {
 /// A number of a cell that may be ranked; nothing of a cell that has none, or may not be.
 using Ranked = std::function<std::optional<Estimate>(const result::CellRecord& cell)>;
 
-/// The primary times of the panel's cells that are ok and were timed in several processes, with the
-/// interval that a statement about them needs.
+/// The times of the panel's cells that are ok and were timed in several processes, with the
+/// interval that a statement about them needs: those of the pass or part `what`, else the primary
+/// ones.
 ///
 /// From six rounds on that is the stored one. Fewer have the range of their rounds, which is
 /// too narrow: three rounds lie within 1 % of each other by chance where those of other cells lie
@@ -24,7 +25,7 @@ using Ranked = std::function<std::optional<Estimate>(const result::CellRecord& c
 /// machine the ratio of two medians of three rounds differed by 0.83 (training) and 1.3 (decode)
 /// times the scatter of rounds within a run. A statement about a ratio adds the reaches of both,
 /// 2 · 1.96 / sqrt(3) = 2.3 times that scatter, which covers 99 % and 91 % of it.
-Ranked ranked_times(const Panel& panel);
+Ranked ranked_times(const Panel& panel, const std::string& what = "");
 
 /// A count of bytes, such as memory.workspace_bytes, of a cell that is ok or disturbed.
 Ranked exact_bytes(Values result::CellRecord::*part, const char* key);

@@ -12,7 +12,7 @@ namespace {
 using Cells = std::vector<const result::CellRecord*>;
 using Part = Values result::CellRecord::*;
 
-std::string text_of(const std::optional<Json>& value) {
+std::string value_text(const std::optional<Json>& value) {
   return value ? value->dump() : std::string();
 }
 
@@ -55,14 +55,14 @@ class Groups {
   }
 
   void split(const std::string& key) {
-    regroup([&](const result::CellRecord& cell) { return text_of(value_of(cell, key)); });
+    regroup([&](const result::CellRecord& cell) { return value_text(value_of(cell, key)); });
   }
 
   /// Whether `key` follows from the group: key_length from length, head_dim from width.
   bool determine(const std::string& key) const {
     std::vector<std::optional<std::string>> seen(count_);
     for (std::size_t i = 0; i < cells_.size(); ++i) {
-      std::string value = text_of(value_of(*cells_[i], key));
+      std::string value = value_text(value_of(*cells_[i], key));
       std::optional<std::string>& first = seen[of_[i]];
       if (!first) {
         first = std::move(value);

@@ -1,0 +1,454 @@
+#include "reports/claims/evaluate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "core/text/format.hpp"
+#include "core/text/printable.hpp"
+#include "reports/claims/values.hpp"
+#include "reports/tables/growth.hpp"
+#include "reports/verdict/verdict.hpp"
+
+namespace attnbench::reports::claims {
+namespace {
+
+std::string interval_text(const Estimate& estimate) {
+  if (estimate.low == estimate.high) return number_text(estimate.median);
+  return number_text(estimate.median) + " (" + number_text(estimate.low) + " to " +
+         number_text(estimate.high) + ")";
+}
+
+/// How an estimate lies to bounds, which themselves are inside unless `strict`.
+Finding judged(const Estimate& estimate, const Bounds& bounds, bool strict = false) {
+  const auto below = [strict](double a, double b) { return strict ? a < b : a <= b; };
+  const auto inside = [&](double low, double high) {
+    return (!bounds.low || below(*bounds.low, low)) && (!bounds.high || below(high, *bounds.high));
+  };
+  const bool outside = (bounds.high && !below(estimate.low, *bounds.high)) ||
+                       (bounds.low && !below(*bounds.low, estimate.high));
+  Finding finding;
+  finding.leaning = inside(estimate.median, estimate.median) ? Leaning::towards : Leaning::against;
+  finding.outcome = Outcome::undecided;
+  if (outside) {
+    finding.outcome = Outcome::opposite;
+  } else if (inside(estimate.low, estimate.high)) {
+    finding.outcome = Outcome::seen;
+  } else {
+    finding.reason = "the interval reaches across the bound";
+  }
+  return finding;
+}
+
+Finding undecided(const std::string& reason, Leaning leaning = Leaning::none) {
+  Finding finding;
+  finding.outcome = Outcome::undecided;
+  finding.leaning = leaning;
+  finding.reason = reason;
+  return finding;
+}
+
+/// The finding of a value that is not there.
+Finding missing(const Value& value) {
+  Finding finding = undecided(value.missing);
+  if (value.absent) finding.outcome = Outcome::not_run;
+  return finding;
+}
+
+/// All of the findings: the opposite of one is the opposite of all; what was not run is not known.
+Finding combined(const std::vector<Finding>& findings) {
+  Finding all;
+  all.outcome = Outcome::seen;
+  bool against = false, pointing = true;
+  for (const Finding& one : findings) {
+    against = against || one.outcome == Outcome::opposite || one.leaning == Leaning::against;
+    pointing = pointing && one.leaning != Leaning::none;
+    if (one.outcome == Outcome::opposite || all.outcome == Outcome::opposite) {
+      all.outcome = Outcome::opposite;
+    } else if (one.outcome != Outcome::seen) {
+      all.outcome = all.outcome == Outcome::undecided ? Outcome::undecided : one.outcome;
+    }
+    if (!one.found.empty()) all.found += (all.found.empty() ? "" : "; ") + one.found;
+    if (!one.reason.empty() && all.reason.find(one.reason) == std::string::npos) {
+      all.reason += (all.reason.empty() ? "" : "; ") + one.reason;
+    }
+  }
+  if (against || pointing) all.leaning = against ? Leaning::against : Leaning::towards;
+  return all;
+}
+
+using Compare = std::function<Finding(const Value& a, const Value& b)>;
+
+// ---- two values
+
+/// "at length 256: latte 590 µs, standard 1.98 ms"; each with its own place where they differ.
+std::string pair_words(const Value& a, const Value& b) {
+  if (a.place != b.place) {
+    return a.name() + ": " + a.words() + ", " + b.name() + ": " + b.words();
+  }
+  return (a.place.empty() ? "" : "at " + a.place + ": ") + a.label + " " + a.words() + ", " +
+         b.label + " " + b.words();
+}
+
+double quotient(double a, double b) {
+  if (b == 0) return a == 0 ? 1 : std::numeric_limits<double>::infinity();
+  return a / b;
+}
+
+Finding compare_ratio(const Value& a, const Value& b, const Bounds& bounds, bool strict) {
+  const Estimate ratio{quotient(a.estimate.median, b.estimate.median),
+                       quotient(a.estimate.low, b.estimate.high),
+                       quotient(a.estimate.high, b.estimate.low)};
+  Finding finding = judged(ratio, bounds, strict);
+  finding.found = pair_words(a, b) + ": ratio " + interval_text(ratio);
+  return finding;
+}
+
+/// Why the seeds of two trainings tell nothing yet; empty where they do.
+std::string seeds_reason(const Value& a, const Value& b) {
+  std::string reason;
+  const auto add = [&](const std::string& why) { reason += (reason.empty() ? "" : ", ") + why; };
+  if (a.seeds.size() == 1 && b.seeds.size() == 1) {
+    add("one seed");
+  } else if (!std::equal(a.seeds.begin(), a.seeds.end(), b.seeds.begin(), b.seeds.end(),
+                         [](const auto& x, const auto& y) { return x.first == y.first; })) {
+    add("not the same seeds");
+  }
+  if (!a.converged || !b.converged) add("not converged");
+  return reason;
+}
+
+/// The half width of the 95 % interval of the mean of two or more numbers, by Student's t.
+double reach_of_mean(const std::vector<double>& numbers) {
+  const auto count = static_cast<double>(numbers.size());
+  const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
+  double squares = 0;
+  for (const double number : numbers) squares += (number - mean) * (number - mean);
+  return student_t(count - 1) * std::sqrt(squares / (count - 1) / count);
+}
+
+/// Differences between trainings of one seed, by Student's t.
+Finding compare_difference(const Value& a, const Value& b, const Bounds& bounds, bool strict) {
+  const double mean = a.estimate.median - b.estimate.median;
+  Estimate difference{mean, mean, mean};
+  const std::string reason = seeds_reason(a, b);
+  const bool paired = a.seeds.size() == b.seeds.size() && a.seeds.size() > 1;
+  if (paired) {
+    std::vector<double> differences;
+    for (auto x = a.seeds.begin(), y = b.seeds.begin(); x != a.seeds.end(); ++x, ++y) {
+      differences.push_back(x->second - y->second);
+    }
+    const double reach = reach_of_mean(differences);
+    difference = {mean, mean - reach, mean + reach};
+  }
+  Finding finding = judged(difference, bounds, strict);
+  if (!reason.empty()) finding = undecided(reason, finding.leaning);
+  finding.found = pair_words(a, b) + ": difference " + interval_text(difference) +
+                  (paired ? " over " + std::to_string(a.seeds.size()) + " seeds" : "");
+  return finding;
+}
+
+Compare smaller() {
+  return [](const Value& a, const Value& b) {
+    if (a.trained) return compare_difference(a, b, {std::nullopt, 0.0}, true);
+    return compare_ratio(a, b, {std::nullopt, 1.0}, true);
+  };
+}
+
+// ---- quantities, once or along a setting
+
+/// Throws UsageError where numbers of different kinds are compared.
+void expect_same_kind(const std::vector<Quantity>& quantities) {
+  for (const Quantity& quantity : quantities) {
+    if (unit_of(quantity.of) == unit_of(quantities.front().of)) continue;
+    throw UsageError("\"" + text::quotable(quantity.of) + "\" is compared with \"" +
+                     text::quotable(quantities.front().of) + "\"");
+  }
+}
+
+Finding compare_values(const Value& a, const Value& b, const Compare& compare) {
+  for (const Value* value : {&a, &b}) {
+    if (!value->missing.empty()) return missing(*value);
+  }
+  return compare(a, b);
+}
+
+/// Holds at every value of the setting that both have. What does not is said; of what does, both
+/// ends.
+Finding compare_lines(Cells& cells, const Quantity& a, const Quantity& b, const std::string& along,
+                      const Compare& compare) {
+  const auto first = cells.line(a, along), second = cells.line(b, along);
+  std::vector<Finding> findings;
+  for (const auto& [place, value] : first) {
+    const auto other = second.find(place);
+    if (other != second.end()) findings.push_back(compare_values(value, other->second, compare));
+  }
+  if (findings.empty()) {
+    Finding finding = undecided("there is no " + along + " at which both were measured");
+    finding.outcome = Outcome::not_run;
+    return finding;
+  }
+  const Finding all = combined(findings);
+  std::vector<Finding> said;
+  for (const Finding& one : findings) {
+    if (one.outcome != Outcome::seen) said.push_back(one);
+  }
+  if (said.empty()) said.push_back(findings.front());
+  if (all.outcome == Outcome::seen && findings.size() > 1) said.push_back(findings.back());
+  Finding shown = combined(said);
+  shown.outcome = all.outcome;
+  shown.leaning = all.leaning;
+  return shown;
+}
+
+Finding compare_pair(Cells& cells, const Quantity& a, const Quantity& b, const std::string& along,
+                     const Compare& compare) {
+  if (!along.empty()) return compare_lines(cells, a, b, along, compare);
+  return compare_values(cells.value(a), cells.value(b), compare);
+}
+
+Finding compare_chain(Cells& cells, const Predicate& predicate) {
+  std::vector<Finding> findings;
+  for (std::size_t i = 1; i < predicate.less.size(); ++i) {
+    findings.push_back(
+        compare_pair(cells, predicate.less[i - 1], predicate.less[i], predicate.along, smaller()));
+  }
+  return combined(findings);
+}
+
+// ---- lines
+
+Finding crossing_finding(const verdict::CrossingStatement& crossing,
+                         const std::optional<Bounds>& within) {
+  using verdict::CrossingKind;
+  Finding finding = undecided("");
+  switch (crossing.crossing) {
+    case CrossingKind::found: {
+      const Estimate length{crossing.length, crossing.low.value_or(crossing.shortest),
+                            crossing.high};
+      if (within) finding = judged(length, *within);
+      if (!within) finding.outcome = Outcome::seen;
+      finding.found = "from " + interval_text(length) + " on";
+      break;
+    }
+    case CrossingKind::below:
+      finding.outcome = Outcome::seen;
+      if (within && within->low) {
+        const bool apart = crossing.shortest <= *within->low;
+        finding.outcome = apart ? Outcome::opposite : Outcome::undecided;
+        finding.reason = apart ? "" : "shorter ones would tell";
+      }
+      finding.found = "at every length from " + number_text(crossing.shortest) + " to " +
+                      number_text(crossing.longest);
+      break;
+    case CrossingKind::none:
+    case CrossingKind::reverse:
+      finding.outcome = within && within->high && *within->high <= crossing.longest
+                            ? Outcome::opposite
+                            : Outcome::undecided;
+      if (!within) finding.outcome = Outcome::opposite;
+      finding.reason = finding.outcome == Outcome::undecided ? "longer ones would tell" : "";
+      finding.found = "not up to " + number_text(crossing.longest);
+      finding.leaning = Leaning::against;
+      break;
+    case CrossingKind::several:
+      finding.reason = "the order changes more than once";
+      break;
+    case CrossingKind::undecided:
+      finding.reason = "intervals overlap at the greatest";
+      break;
+    case CrossingKind::missing:
+      finding.reason = "too few places have both times";
+      break;
+  }
+  return finding;
+}
+
+Finding evaluate_crossing(Cells& cells, const Predicate& predicate) {
+  const auto first = cells.line(predicate.crossing[0], predicate.along);
+  const auto second = cells.line(predicate.crossing[1], predicate.along);
+  std::vector<double> places, without;
+  std::vector<verdict::Time> times, others;
+  std::string reasons;
+  for (const auto& [place, value] : first) {
+    const auto other = second.find(place);
+    if (other == second.end()) continue;
+    if (value.trained) throw UsageError("a crossing is one of times or bytes");
+    if (value.missing.empty() && other->second.missing.empty()) {
+      places.push_back(place);
+      times.push_back(value.estimate);
+      others.push_back(other->second.estimate);
+    } else {
+      without.push_back(place);
+      const Value& gone = value.missing.empty() ? other->second : value;
+      reasons += (reasons.empty() ? "" : "; ") + gone.missing;
+    }
+  }
+  if (places.empty()) {
+    return undecided(reasons.empty() ? "there is no " + predicate.along + " at which both are"
+                                     : reasons);
+  }
+  const verdict::CrossingStatement crossing = verdict::cross(places, times, others, without);
+  Finding finding = crossing_finding(crossing, predicate.within);
+  if (!reasons.empty()) finding.reason += (finding.reason.empty() ? "" : "; ") + reasons;
+  const auto at = [&](const std::map<double, Value>& line, double place) {
+    return line.at(place).words();
+  };
+  finding.found += (finding.found.empty() ? "" : "; ") + predicate.crossing[0].label + " against " +
+                   predicate.crossing[1].label + " at " + number_text(places.front()) + ": " +
+                   at(first, places.front()) + ", " + at(second, places.front()) + "; at " +
+                   number_text(places.back()) + ": " + at(first, places.back()) + ", " +
+                   at(second, places.back());
+  return finding;
+}
+
+/// The mean over seeds, by Student's t; or one number as it is.
+Finding evaluate_value(Cells& cells, const Predicate& predicate) {
+  const Value value = cells.value(*predicate.value);
+  if (!value.missing.empty()) return missing(value);
+  Estimate estimate = value.estimate;
+  if (value.seeds.size() > 1) {
+    std::vector<double> numbers;
+    for (const auto& [seed, number] : value.seeds) numbers.push_back(number);
+    const double reach = reach_of_mean(numbers);
+    estimate = {estimate.median, estimate.median - reach, estimate.median + reach};
+  }
+  Finding finding = judged(estimate, *predicate.within);
+  std::string reason = value.trained && value.seeds.size() == 1 ? "one seed" : "";
+  if (!value.converged) reason += reason.empty() ? "not converged" : ", not converged";
+  if (!reason.empty()) finding = undecided(reason, finding.leaning);
+  finding.found = value.name() + ": " + interval_text(estimate);
+  return finding;
+}
+
+Finding evaluate_slope(Cells& cells, const Predicate& predicate) {
+  std::vector<GrowthPoint> points;
+  std::string without;
+  for (const auto& [place, value] : cells.line(*predicate.slope, predicate.along)) {
+    if (value.trained) throw UsageError("a slope is one of times or bytes");
+    if (!value.missing.empty()) {
+      without += (without.empty() ? "" : "; ") + value.missing;
+      continue;
+    }
+    points.push_back({place, value.estimate.median, value.estimate.low, value.estimate.high});
+  }
+  const GrowthFit fit = fit_growth(points);
+  if (!fit.measured) return undecided(without.empty() ? fit.reason : without);
+  Finding finding = judged({*fit.measured, fit.low, fit.high}, *predicate.within);
+  finding.found = predicate.slope->label + ": exponent " +
+                  interval_text({*fit.measured, fit.low, fit.high}) + " from " +
+                  number_text(points.front().size) + " to " + number_text(points.back().size);
+  if (!without.empty()) finding.reason += (finding.reason.empty() ? "" : "; ") + without;
+  return finding;
+}
+
+Finding evaluate_predicate(Cells& cells, const Predicate& predicate) {
+  if (!predicate.all.empty()) {
+    std::vector<Finding> findings;
+    for (const Predicate& part : predicate.all) findings.push_back(evaluate_predicate(cells, part));
+    return combined(findings);
+  }
+  if (predicate.value) return evaluate_value(cells, predicate);
+  if (predicate.slope) return evaluate_slope(cells, predicate);
+  if (!predicate.crossing.empty()) {
+    expect_same_kind(predicate.crossing);
+    return evaluate_crossing(cells, predicate);
+  }
+  if (!predicate.less.empty()) {
+    expect_same_kind(predicate.less);
+    return compare_chain(cells, predicate);
+  }
+  const bool ratio = !predicate.ratio.empty();
+  const std::vector<Quantity>& pair = ratio ? predicate.ratio : predicate.difference;
+  expect_same_kind(pair);
+  return compare_pair(cells, pair[0], pair[1], predicate.along,
+                      [&](const Value& a, const Value& b) {
+                        if (a.trained == ratio) {
+                          throw UsageError(ratio ? "a ratio is one of times, bytes or counts"
+                                                 : "a difference is one of trainings");
+                        }
+                        return ratio ? compare_ratio(a, b, *predicate.within, false)
+                                     : compare_difference(a, b, *predicate.within, false);
+                      });
+}
+
+struct SizeBeside {
+  std::string words;  ///< "length 4096 of 16000, steps 700 of 200 k"
+  bool smaller = false;
+};
+
+/// The greatest sizes of the cells beside the paper's.
+SizeBeside size_beside(const PaperClaim& claim, const Cells& cells) {
+  SizeBeside beside;
+  for (const auto& [name, published] : claim.size) {
+    std::optional<double> ours;
+    for (const result::CellRecord* cell : cells.used()) {
+      const auto size = size_of(*cell, name);
+      auto own = size && size->is_number() ? std::optional(size->get<double>()) : std::nullopt;
+      if (!own) own = number_of(cell->metrics, name);
+      if (own) ours = std::max(ours.value_or(*own), *own);
+    }
+    if (!ours) throw UsageError("no cell has the size \"" + text::quotable(name) + "\"");
+    beside.words += (beside.words.empty() ? "" : ", ") + name + " " + number_text(*ours) + " of " +
+                    number_text(published);
+    beside.smaller = beside.smaller || *ours < published;
+  }
+  return beside;
+}
+
+/// What is not seen at a smaller size may be seen at the paper's.
+void excuse_smaller(Finding& finding, const SizeBeside& beside) {
+  if (!beside.smaller || finding.outcome != Outcome::opposite) return;
+  finding.outcome = Outcome::undecided;
+  finding.leaning = Leaning::against;
+  finding.reason = "smaller than in the paper" +
+                   (finding.reason.empty() ? std::string() : "; " + finding.reason);
+}
+
+}  // namespace
+
+const char* to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::seen:
+      return "seen";
+    case Outcome::opposite:
+      return "opposite seen";
+    case Outcome::undecided:
+      return "cannot tell";
+    case Outcome::not_run:
+      break;
+  }
+  return "not run";
+}
+
+const char* to_string(Leaning leaning) {
+  switch (leaning) {
+    case Leaning::towards:
+      return "so far as claimed";
+    case Leaning::against:
+      return "so far the opposite";
+    case Leaning::none:
+      break;
+  }
+  return "";
+}
+
+Finding evaluate(const PaperClaim& claim, const result::Result& result) {
+  Cells cells(result);
+  try {
+    Finding finding = evaluate_predicate(cells, *claim.predicate);
+    const SizeBeside beside = size_beside(claim, cells);
+    finding.size = beside.words;
+    excuse_smaller(finding, beside);
+    if (finding.outcome != Outcome::undecided) finding.leaning = Leaning::none;
+    return finding;
+  } catch (const UsageError& error) {
+    throw UsageError("the claim " + claim.id() + ": " + error.what());
+  }
+}
+
+}  // namespace attnbench::reports::claims

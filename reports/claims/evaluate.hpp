@@ -1,0 +1,37 @@
+// Whether a result shows what a paper claims.
+#pragma once
+
+#include <string>
+
+#include "core/result/document.hpp"
+#include "reports/claims/claim.hpp"
+
+namespace attnbench::reports::claims {
+
+/// seen: the numbers are within the claim's bounds with all of their interval. opposite: outside
+/// with all of it, and at the paper's size where the claim gives one. undecided: intervals overlap,
+/// sizes are too small to refute, one seed alone, trainings that have not converged, cells that are
+/// disturbed or missing. not_run: nothing was measured for it.
+enum class Outcome { seen, opposite, undecided, not_run };
+/// "seen", "opposite seen", "cannot tell", "not run".
+const char* to_string(Outcome outcome);
+
+/// Where medians and means point, of what is undecided.
+enum class Leaning { none, towards, against };
+/// "", "so far as claimed", "so far the opposite".
+const char* to_string(Leaning leaning);
+
+struct Finding {
+  Outcome outcome = Outcome::not_run;
+  Leaning leaning = Leaning::none;
+  std::string found;   ///< the numbers, in words; empty where there are none
+  std::string reason;  ///< why it is undecided or was not run
+  std::string size;    ///< "length 4,096 of 16,000"; empty where the claim gives no sizes
+};
+
+/// The finding of a claim that has a predicate. Throws UsageError naming the claim where it does
+/// not fit the result: a setting or metric that is not there, a quantity that selects several
+/// cells.
+Finding evaluate(const PaperClaim& claim, const result::Result& result);
+
+}  // namespace attnbench::reports::claims
