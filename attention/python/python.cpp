@@ -288,11 +288,11 @@ Cost cost_of(const Declared& declared, const Problem& problem) {
     const bool query = role.source == Source::query_tokens;
     width += static_cast<double>(role.width * (query ? problem.length : problem.key_length));
   }
-  std::map<std::string, double> told;
-  if (declared.said.cost) told = bridge().cost(declared.word, problem);
+  std::map<std::string, double> numbers;
+  if (declared.said.cost) numbers = bridge().cost(declared.word, problem);
   const auto number = [&](const char* name, double otherwise) {
-    const auto found = told.find(name);
-    return found == told.end() ? otherwise : found->second;
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? otherwise : found->second;
   };
   Cost cost;
   cost.minimal_bytes =

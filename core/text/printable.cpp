@@ -14,39 +14,39 @@ namespace {
 constexpr const char* replacement = "\xEF\xBF\xBD";
 constexpr std::string_view gap = " … ";
 
-std::uint32_t letter_at(std::string_view text, std::size_t position, std::size_t length) {
+std::uint32_t character_at(std::string_view text, std::size_t position, std::size_t length) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[position + i]); };
   if (length == 1) return byte(0);
-  std::uint32_t letter = byte(0) & (0xFFu >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) letter = (letter << 6) | (byte(i) & 0x3Fu);
-  return letter;
+  std::uint32_t character = byte(0) & (0xFFu >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) character = (character << 6) | (byte(i) & 0x3Fu);
+  return character;
 }
 
 /// Controls (C0, DEL, C1), line and paragraph separators, marks of direction, and what no XML may
 /// hold, pictures among it.
-bool is_hidden(std::uint32_t letter) {
-  return letter < 0x20 || (letter >= 0x7F && letter < 0xA0) || letter == 0x200E ||
-         letter == 0x200F || (letter >= 0x2028 && letter <= 0x202E) ||
-         (letter >= 0x2066 && letter <= 0x2069) || letter == 0xFEFF || letter == 0xFFFE ||
-         letter == 0xFFFF;
+bool is_hidden(std::uint32_t character) {
+  return character < 0x20 || (character >= 0x7F && character < 0xA0) || character == 0x200E ||
+         character == 0x200F || (character >= 0x2028 && character <= 0x202E) ||
+         (character >= 0x2066 && character <= 0x2069) || character == 0xFEFF ||
+         character == 0xFFFE || character == 0xFFFF;
 }
 
-void append_letter(std::string& out, std::string_view text, std::size_t position,
-                   std::size_t length, Breaks breaks) {
-  const std::uint32_t letter = letter_at(text, position, length);
-  const bool is_break = letter == '\n' || letter == '\t';
-  if (!is_hidden(letter) || (is_break && breaks == Breaks::kept)) {
+void append_character(std::string& out, std::string_view text, std::size_t position,
+                      std::size_t length, Breaks breaks) {
+  const std::uint32_t character = character_at(text, position, length);
+  const bool is_break = character == '\n' || character == '\t';
+  if (!is_hidden(character) || (is_break && breaks == Breaks::kept)) {
     out.append(text.substr(position, length));
     return;
   }
   std::array<char, 8> escaped{};
-  std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(letter));
+  std::snprintf(escaped.data(), escaped.size(), "\\u%04x", static_cast<unsigned>(character));
   out.append(escaped.data());
 }
 
 bool is_plain(std::string_view text) {
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
+  for (const char character : text) {
+    const auto byte = static_cast<unsigned char>(character);
     if (byte < 0x20 || byte >= 0x7F) return false;
   }
   return true;
@@ -63,17 +63,18 @@ std::size_t unfinished(std::string_view text) {
   return 0;
 }
 
-/// Passes printable text on. A letter may arrive in two parts.
+/// Passes printable text on. A character may arrive in two parts.
 class PrintableBuffer : public std::streambuf {
  public:
   explicit PrintableBuffer(std::streambuf* to) : to_(to) {}
   ~PrintableBuffer() override { pass_on(pending_.size()); }
 
  protected:
-  int_type overflow(int_type letter) override {
-    if (traits_type::eq_int_type(letter, traits_type::eof())) return traits_type::not_eof(letter);
-    const char byte = traits_type::to_char_type(letter);
-    return xsputn(&byte, 1) == 1 ? letter : traits_type::eof();
+  int_type overflow(int_type character) override {
+    if (traits_type::eq_int_type(character, traits_type::eof()))
+      return traits_type::not_eof(character);
+    const char byte = traits_type::to_char_type(character);
+    return xsputn(&byte, 1) == 1 ? character : traits_type::eof();
   }
   std::streamsize xsputn(const char* text, std::streamsize count) override {
     pending_.append(text, static_cast<std::size_t>(count));
@@ -93,7 +94,7 @@ class PrintableBuffer : public std::streambuf {
   std::string pending_;
 };
 
-/// `text` without its middle, cut between letters.
+/// `text` without its middle, cut between characters.
 std::string without_middle(const std::string& text, std::size_t longest) {
   if (text.size() <= longest) return text;
   const auto is_tail = [&](std::size_t i) {
@@ -146,7 +147,7 @@ std::string printable(std::string_view text, Breaks breaks) {
       ++i;
       continue;
     }
-    append_letter(out, text, i, length, breaks);
+    append_character(out, text, i, length, breaks);
     i += length;
   }
   return out;
@@ -166,7 +167,7 @@ nlohmann::json printable_json(const nlohmann::json& value) {
 }
 
 std::string quotable(std::string_view text, std::size_t longest) {
-  // Four bytes are the longest letter: later bytes need no check.
+  // Four bytes are the longest character: later bytes need no check.
   const std::size_t enough = 4 * longest;
   if (text.size() <= 2 * enough) return without_middle(printable(text), longest);
   const std::string ends =
@@ -205,10 +206,10 @@ namespace {
 
 std::string replaced(const std::string& text, const std::map<char, std::string>& words) {
   std::string result;
-  for (const char letter : text) {
-    const auto found = words.find(letter);
+  for (const char character : text) {
+    const auto found = words.find(character);
     if (found == words.end()) {
-      result += letter;
+      result += character;
     } else {
       result += found->second;
     }
@@ -254,7 +255,7 @@ std::string name_in_sentence(const std::string& name) {
 std::string escape_csv(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
-  for (const char letter : text) quoted.append(letter == '"' ? 2 : 1, letter);
+  for (const char character : text) quoted.append(character == '"' ? 2 : 1, character);
   return quoted += '"';
 }
 

@@ -140,11 +140,11 @@ void note_neighbours(result::MachineCard& card, const Neighbours& now) {
   if (!card.load) card.load.emplace();
   const Json others = to_json(now);
   for (const auto& [name, value] : others.items()) card.load->further[name] = value;
-  std::vector<std::string> told = noise_sources(card);
+  std::vector<std::string> sources = noise_sources(card);
   for (const std::string& sentence : card.noise()) {
-    if (std::find(then.begin(), then.end(), sentence) == then.end()) told.push_back(sentence);
+    if (std::find(then.begin(), then.end(), sentence) == then.end()) sources.push_back(sentence);
   }
-  card.noise_sources = told;
+  card.noise_sources = sources;
 }
 
 }  // namespace attnbench::measure

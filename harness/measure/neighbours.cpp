@@ -138,8 +138,8 @@ Neighbours neighbours_between(const ProcessTimes& before, const ProcessTimes& af
   }
   std::stable_sort(found.processes.begin(), found.processes.end(),
                    [](const Neighbour& a, const Neighbour& b) { return a.cpus > b.cpus; });
-  const bool told = before.busy >= 0 && after.busy >= 0;
-  found.cpus = std::max(0.0, (told ? after.busy - before.busy - own : seen) / passed);
+  const bool counted = before.busy >= 0 && after.busy >= 0;
+  found.cpus = std::max(0.0, (counted ? after.busy - before.busy - own : seen) / passed);
   return found;
 }
 

@@ -190,14 +190,14 @@ Catalogue catalogue(const Loaded& loaded) {
 Catalogue catalogue_in_child(const Loaded& loaded, double limit_seconds) {
   ChildSetup setup;
   setup.limit_seconds = limit_seconds;
-  std::optional<Catalogue> told;
+  std::optional<Catalogue> received;
   const Outcome end = run_child(
       setup, [&](process::Channel& channel) { channel.send(catalogue(loaded)); },
-      [&](const Json& message) { told = message.get<Catalogue>(); });
-  if (end.status != Status::ok || !told) {
+      [&](const Json& message) { received = message.get<Catalogue>(); });
+  if (end.status != Status::ok || !received) {
     throw Error("what plugins say of themselves cannot be had: " + end.reason);
   }
-  return *told;
+  return *received;
 }
 
 std::vector<RoleSpec> roles_of(const Entry& entry) {

@@ -108,9 +108,9 @@ PluginSpec load(const std::string& path, Loaded& loaded, double limit_seconds) {
 
 /// Adds a mechanism in Python. One that cannot be used is added as such: it costs its cells alone.
 PluginSpec load_python(PythonPlugin plugin, Loaded& loaded) {
-  const bool told = plugin.outcome.status == Status::ok;
+  const bool usable = plugin.outcome.status == Status::ok;
   try {
-    if (told) {
+    if (usable) {
       python::add_python(plugin.word, plugin.mechanism, plugin.description, loaded.registry);
     }
   } catch (const UsageError& error) {

@@ -164,9 +164,9 @@ std::string text_from(const std::string& library, const char* function) {
   // POSIX has data and function pointers convert through void*.
   const auto call = reinterpret_cast<Text>(dlsym(handle, function));
   const char* text = call != nullptr ? call() : nullptr;
-  const std::string told = text != nullptr ? text : "";
+  const std::string answer = text != nullptr ? text : "";
   dlclose(handle);
-  return told;
+  return answer;
 }
 
 std::string blas_kind(const std::string& library) {

@@ -343,8 +343,8 @@ class PythonBridge final : public Bridge {
   std::map<std::string, double> cost(const std::string& word, const Problem& problem) override {
     return guarded([&] {
       std::map<std::string, double> found;
-      const py::dict told = glue("numbers_of_cost")(word, dictionary_of(problem));
-      for (const auto& [name, number] : told) {
+      const py::dict numbers = glue("numbers_of_cost")(word, dictionary_of(problem));
+      for (const auto& [name, number] : numbers) {
         found[name.cast<std::string>()] = number.cast<double>();
       }
       return found;

@@ -147,10 +147,10 @@ void rethrow(const py::error_already_set& error) {
   std::string kind;
   try {
     const py::object trace_or_none = error.trace() ? error.trace() : py::none();
-    const auto told = glue("explain")(error.value(), trace_or_none).cast<py::tuple>();
-    reason = told[0].cast<std::string>();
-    trace = told[1].cast<std::string>();
-    kind = told[2].cast<std::string>();
+    const auto explained = glue("explain")(error.value(), trace_or_none).cast<py::tuple>();
+    reason = explained[0].cast<std::string>();
+    trace = explained[1].cast<std::string>();
+    kind = explained[2].cast<std::string>();
   } catch (const std::exception&) {
     throw std::runtime_error("an exception of Python that cannot be shown");
   }

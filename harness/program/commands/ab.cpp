@@ -190,7 +190,7 @@ PreparedRun recalled(const AbArguments& arguments) {
 /// Judges what was measured so far and asks for what is still unclear. A note is given once.
 decltype(run::RunSettings::next_rounds) goes_on(const compare::SidesPlan& plan) {
   using Clock = std::chrono::steady_clock;
-  return [plan, begin = Clock::now(), told = std::string()](
+  return [plan, begin = Clock::now(), shown = std::string()](
              const result::Result& result,
              const std::map<std::string, double>& seconds_of_rounds) mutable {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -198,7 +198,7 @@ decltype(run::RunSettings::next_rounds) goes_on(const compare::SidesPlan& plan) 
         plan.matches.empty() ? compare::matches_by_label(result, plan.sides()) : plan.matches;
     auto next = compare::further(compare::paired(result, plan.sides(), matches, plan.gate), matches,
                                  {seconds, seconds_of_rounds});
-    if (next && next->note == std::exchange(told, next->note)) next->note.clear();
+    if (next && next->note == std::exchange(shown, next->note)) next->note.clear();
     return next;
   };
 }

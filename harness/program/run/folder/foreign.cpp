@@ -110,10 +110,10 @@ class Foreign {
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
     refuse(file_, pointer + ": expected " + expected);
   }
-  const result::CellRecord& cell_beside(const ForeignRecord& told,
+  const result::CellRecord& cell_beside(const ForeignRecord& given,
                                         const std::string& pointer) const;
-  result::CellRecord record(const ForeignRecord& told, const std::string& pointer) const;
-  std::vector<result::RoundRecord> rounds(const ForeignRecord& told,
+  result::CellRecord record(const ForeignRecord& given, const std::string& pointer) const;
+  std::vector<result::RoundRecord> rounds(const ForeignRecord& given,
                                           const result::CellRecord& beside,
                                           const std::string& pointer) const;
 
@@ -122,23 +122,23 @@ class Foreign {
   const std::string& file_;
 };
 
-const result::CellRecord& Foreign::cell_beside(const ForeignRecord& told,
+const result::CellRecord& Foreign::cell_beside(const ForeignRecord& given,
                                                const std::string& pointer) const {
   const auto found =
       std::find_if(ours_.cells.begin(), ours_.cells.end(),
-                   [&](const result::CellRecord& cell) { return cell.id == told.beside; });
+                   [&](const result::CellRecord& cell) { return cell.id == given.beside; });
   if (found == ours_.cells.end()) {
     fail(pointer + "/beside", "the id of a cell in the result beside it");
   }
   return *found;
 }
 
-std::vector<result::RoundRecord> Foreign::rounds(const ForeignRecord& told,
+std::vector<result::RoundRecord> Foreign::rounds(const ForeignRecord& given,
                                                  const result::CellRecord& beside,
                                                  const std::string& pointer) const {
-  if (!told.seconds) fail(pointer, "an object, found nothing");
+  if (!given.seconds) fail(pointer, "an object, found nothing");
   std::vector<result::RoundRecord> rounds;
-  for (const auto& [what, processes] : *told.seconds) {
+  for (const auto& [what, processes] : *given.seconds) {
     const std::string place = pointer + "/" + what;
     if (!beside.timing.contains(what)) fail(place, "a timing that the cell beside it has");
     if (processes.empty()) fail(place, "an array of arrays of seconds");
@@ -163,8 +163,8 @@ std::vector<result::RoundRecord> Foreign::rounds(const ForeignRecord& told,
     }
   }
   if (rounds.empty()) fail(pointer, "at least one timing");
-  if (told.memory) {
-    for (const auto& [name, bytes] : *told.memory) rounds[0].measured.memory[name] = bytes;
+  if (given.memory) {
+    for (const auto& [name, bytes] : *given.memory) rounds[0].measured.memory[name] = bytes;
   }
   return rounds;
 }
@@ -181,10 +181,10 @@ Cost work_alone(const Cost& cost) {
   return work;
 }
 
-result::CellRecord Foreign::record(const ForeignRecord& told, const std::string& pointer) const {
-  const result::CellRecord& beside = cell_beside(told, pointer);
+result::CellRecord Foreign::record(const ForeignRecord& given, const std::string& pointer) const {
+  const result::CellRecord& beside = cell_beside(given, pointer);
   result::CellRecord cell;
-  cell.label = told.label + " (" + program() + ")";
+  cell.label = given.label + " (" + program() + ")";
   const bool taken =
       std::any_of(ours_.cells.begin(), ours_.cells.end(),
                   [&](const result::CellRecord& other) { return other.label == cell.label; });
@@ -199,23 +199,23 @@ result::CellRecord Foreign::record(const ForeignRecord& told, const std::string&
   cell.settings = beside.settings;
   cell.problem = beside.problem;
   if (beside.cost) cell.cost = work_alone(*beside.cost);
-  cell.implementation = told.implementation.value_or("");
+  cell.implementation = given.implementation.value_or("");
   if (!cell.implementation.empty()) cell.chosen = result::Chosen{cell.implementation, ""};
-  const Status status = told.status.value_or(Status::ok);
+  const Status status = given.status.value_or(Status::ok);
   std::vector<result::RoundRecord> all(1);
   all[0].status = status;
-  all[0].reason = told.reason.value_or("");
+  all[0].reason = given.reason.value_or("");
   const bool disturbed = status == Status::disturbed;
-  if (disturbed || status == Status::ok) all = rounds(told, beside, pointer + "/seconds");
-  if (told.memory) {
-    for (const auto& [name, bytes] : *told.memory) {
+  if (disturbed || status == Status::ok) all = rounds(given, beside, pointer + "/seconds");
+  if (given.memory) {
+    for (const auto& [name, bytes] : *given.memory) {
       if (!bytes.is_number()) fail(pointer + "/memory/" + name, "a number of bytes");
     }
   }
   result::CellRecord made = combine(cell, all, ours_.ceilings_of(cell.device));
   if (disturbed) {
     made.status = status;
-    made.reason = told.reason.value_or("its program says so");
+    made.reason = given.reason.value_or("its program says so");
   }
   return made;
 }

@@ -84,11 +84,11 @@ result::CellRecord cell_part(const RunFacts& facts, const Planned& planned,
                              std::vector<result::RoundRecord> rounds, const Values& ceilings,
                              double usual_calibration) {
   if (!planned.runs()) {
-    result::RoundRecord told;
-    told.status = planned.settled->status;
-    told.reason = planned.settled->reason;
-    if (!planned.settled->detail.empty()) told.detail = planned.settled->detail;
-    rounds = {told};
+    result::RoundRecord settled;
+    settled.status = planned.settled->status;
+    settled.reason = planned.settled->reason;
+    if (!planned.settled->detail.empty()) settled.detail = planned.settled->detail;
+    rounds = {settled};
   }
   result::CellRecord cell =
       combine(planned_record(planned.cell, planned.forecast), rounds, ceilings, usual_calibration);

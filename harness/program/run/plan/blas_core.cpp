@@ -216,10 +216,10 @@ BlasChoice blas_choice(bool keep, BlasTrying trying,
   const fs::path file = trials_file(keep);
   const auto known = remembered_trials(file);
   if (trying == BlasTrying::only_remembered) return known ? choose(*known, types) : BlasChoice{};
-  bool told = false;
+  bool announced = false;
   const TryBlas in_worker = [&](const std::string& type) {
-    if (say && !told) say("Trying which BLAS kernels are the fastest here, once.");
-    told = true;
+    if (say && !announced) say("Trying which BLAS kernels are the fastest here, once.");
+    announced = true;
     return try_in_worker(keep, type);
   };
   const auto trials = try_all(known, types, in_worker, trying_seconds);
@@ -227,7 +227,7 @@ BlasChoice blas_choice(bool keep, BlasTrying trying,
   const bool news = !known || known->others != trials->others || known->unknown != trials->unknown;
   if (news) remember_trials(file, *trials);
   const BlasChoice choice = choose(*trials, types);
-  if (say && told && choice.chosen_by == "attnbench") {
+  if (say && announced && choice.chosen_by == "attnbench") {
     say("Its own choice, " + trials->own.core_type + ", does " +
         text::human_count(trials->own.flops_per_second) + "FLOP/s on one thread, " +
         choice.core_type + " " + text::human_count(choice.tried.at(choice.core_type)) +

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double answer_limit_seconds = 600;
-constexpr std::size_t max_told = 20;
+constexpr std::size_t max_shown = 20;
 
 /// A plugin that crashed today may load tomorrow: only a whole catalogue is cached.
 bool all_plugins_ok(const Catalogue& catalogue) {
@@ -119,14 +119,14 @@ std::optional<Settled> settled(const Forecast& forecast, std::int64_t limit) {
 }
 
 /// Refuses what the suite asks for and makes no sense; a mechanism whose forecast failed is not the
-/// suite's mistake. Cells of one mistake differ in sizes only: each sentence is told once.
+/// suite's mistake. Cells of one mistake differ in sizes only: each sentence is shown once.
 void refuse_senseless(const std::vector<Planned>& planned) {
-  std::set<std::string> told;
+  std::set<std::string> shown;
   std::string message;
   for (const Planned& one : planned) {
     if (one.runs() || !one.forecast.refused) continue;
     const std::string sentence = one.cell.label + ": " + one.settled->reason;
-    if (told.size() < max_told && told.insert(sentence).second) {
+    if (shown.size() < max_shown && shown.insert(sentence).second) {
       message += (message.empty() ? "" : "\n") + sentence;
     }
   }
