@@ -1,5 +1,5 @@
-// attnbench figures [PAPER | FIGURE | SUITE]…: the index of the papers' figures, and the runs
-// behind them.
+// attnbench figures [PAPER | FIGURE | SUITE]…: the index of the papers' figures, the runs behind
+// them, and what the papers claim.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -16,6 +16,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
+#include "harness/program/gallery/claims.hpp"
 #include "harness/program/gallery/index.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
 #include "harness/program/run/plan/planning.hpp"
@@ -35,6 +36,7 @@ struct FiguresArguments {
   std::vector<std::string> retry;
   int jobs = 1;
   bool json = false;
+  bool claims = false;
   bool run = false;
   bool again = false;
 
@@ -179,8 +181,48 @@ fs::path gallery_folder(const FiguresArguments& arguments, const fs::path& suite
   return suites.parent_path() / "reports" / "gallery";
 }
 
+void print_claims(const std::vector<gallery::HeldClaim>& claims) {
+  std::vector<TableRow> rows{{"claim", "verdict", "what it says", "what was found"}};
+  for (const gallery::HeldClaim& one : claims) {
+    const reports::claims::Finding& finding = one.finding;
+    std::string found;
+    for (const std::string& part :
+         {std::string(to_string(finding.leaning)), finding.reason, finding.found, finding.size}) {
+      if (!part.empty()) found += (found.empty() ? "" : "; ") + part;
+    }
+    rows.push_back({one.claim.id(), to_string(finding.outcome),
+                    one.claim.claim + " (" + one.claim.place + ")", found});
+  }
+  print_columns(std::cout, rows, "", terminal_width(whole_lines));
+  std::cout << gallery::counted_words(claims) << "\n";
+}
+
+/// Words that name a result on the disk are runs, the others select.
+void show_claims(const FiguresArguments& arguments, const gallery::Index& index,
+                 const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  std::vector<fs::path> runs;
+  std::error_code ignored;
+  for (const std::string& word : words) {
+    if (fs::exists(word, ignored)) {
+      runs.emplace_back(word);
+    } else {
+      names.push_back(word);
+    }
+  }
+  const std::vector<gallery::HeldClaim> claims = gallery::hold_claims(index, names, runs);
+  if (arguments.json) {
+    std::cout << nlohmann::json(claims).dump(2) << "\n";
+  } else {
+    print_claims(claims);
+  }
+}
+
 int figures(FiguresArguments& arguments) {
   const std::vector<std::string> words = take_names(arguments.suites);
+  if (arguments.claims && arguments.run) {
+    throw UsageFailure("--claims reads results, --run makes them: call one after the other");
+  }
   if (!arguments.suites.choices.set.empty()) {
     throw UsageFailure(
         "figures are measured as their suites say; change a setting with: attnbench "
@@ -195,6 +237,10 @@ int figures(FiguresArguments& arguments) {
   const fs::path suites = fs::absolute(found).lexically_normal();
   const fs::path folder = gallery_folder(arguments, suites);
   gallery::Index index = gallery::read_index(suites, folder);
+  if (arguments.claims) {
+    show_claims(arguments, index, words);
+    return static_cast<int>(ExitCode::done);
+  }
   ExitCode code = ExitCode::done;
   if (arguments.run) {
     code = run_figures(arguments, index, select(index, words));
@@ -217,7 +263,10 @@ void declare_figures(Command& command) {
   const auto arguments = std::make_shared<FiguresArguments>();
   add_setting_arguments(command, arguments->suites, "[PAPER | FIGURE | SUITE]…");
   add_measure_arguments(command, arguments->measure);
-  command.flag("--json", arguments->json, "The index as JSON");
+  command.flag("--json", arguments->json, "The index, or the claims, as JSON");
+  command.flag("--claims", arguments->claims,
+               "What the papers claim, held against stored results or RUN…: seen, opposite seen, "
+               "cannot tell, not run");
   command.flag("--run", arguments->run,
                "Measure the quick profiles whose stored result is missing or stale; repeated after "
                "Ctrl-C, it continues");
@@ -235,6 +284,7 @@ void declare_figures(Command& command) {
       "  attnbench figures\n"
       "  attnbench figures latte_v1 --json\n"
       "  attnbench figures --run latte_v1.figure_2 lavo_table_10\n"
+      "  attnbench figures --claims latte_v2\n"
       "--out is the folder of the runs, runs/figures by default. docs/blocks.py of the repository "
       "draws\nthe pictures of what is stored and writes the tables of the documents.");
   command.runs([arguments] { return figures(*arguments); });

@@ -1,0 +1,214 @@
+#include "harness/program/gallery/claims.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "core/failure.hpp"
+#include "core/json_file.hpp"
+#include "core/text/printable.hpp"
+#include "core/text/spelling.hpp"
+
+namespace attnbench::gallery {
+namespace {
+
+namespace fs = std::filesystem;
+using reports::claims::Finding;
+using reports::claims::Outcome;
+using reports::claims::PaperClaim;
+using reports::claims::Predicate;
+using reports::claims::Quantity;
+
+[[noreturn]] void refuse(const PaperClaim& claim, const std::string& what) {
+  throw UsageFailure("the claim " + claim.id() + ": " + what);
+}
+
+/// "no suite "x"; did you mean "y"?"
+std::string unknown(const std::string& kind, const std::string& word,
+                    const std::vector<std::string>& known) {
+  const std::string nearest = text::nearest_word(word, known);
+  return "no " + kind + " \"" + text::quotable(word) + "\"" +
+         (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
+}
+
+std::vector<std::string> paper_names() {
+  std::set<std::string> names;
+  for (const suite::PaperFigure& figure : suite::paper_figures()) names.insert(figure.paper);
+  return {names.begin(), names.end()};
+}
+
+void add_labels(const Predicate& predicate, std::set<std::string>& labels) {
+  for (const auto* list :
+       {&predicate.less, &predicate.ratio, &predicate.difference, &predicate.crossing}) {
+    for (const Quantity& quantity : *list) labels.insert(quantity.label);
+  }
+  for (const auto* one : {&predicate.value, &predicate.slope}) {
+    if (*one) labels.insert((*one)->label);
+  }
+  for (const Predicate& part : predicate.all) add_labels(part, labels);
+}
+
+/// The labels of a suite's mechanisms, as its file has them.
+std::vector<std::string> labels_of(const IndexedSuite& suite) {
+  const Json json = parse_json_file(suite.file, "a suite");
+  std::vector<std::string> labels;
+  const Json mechanisms = json.value("mechanisms", Json::object());
+  for (const auto& [key, value] : mechanisms.items()) {
+    labels.push_back(mechanisms.is_array() && value.is_string() ? value.get<std::string>() : key);
+  }
+  return labels;
+}
+
+/// Throws UsageFailure for a paper, suite or label that is not there.
+void validate(const PaperClaim& claim, const Index& index) {
+  const std::vector<std::string> papers = paper_names();
+  if (std::find(papers.begin(), papers.end(), claim.paper) == papers.end()) {
+    refuse(claim, unknown("paper", claim.paper, papers));
+  }
+  if (claim.suite.empty()) return;
+  const IndexedSuite* const suite = index.find(claim.suite);
+  if (suite == nullptr) {
+    std::vector<std::string> names;
+    for (const IndexedSuite& one : index.all) names.push_back(one.name);
+    refuse(claim, unknown("suite", claim.suite, names));
+  }
+  if (!claim.predicate) return;
+  std::set<std::string> labels;
+  add_labels(*claim.predicate, labels);
+  const std::vector<std::string> known = labels_of(*suite);
+  for (const std::string& label : labels) {
+    if (std::find(known.begin(), known.end(), label) != known.end()) continue;
+    refuse(claim, unknown("mechanism of the suite " + claim.suite, label, known));
+  }
+}
+
+bool is_selected(const std::string& word, const PaperClaim& claim, const Index& index) {
+  if (word == claim.paper || word == claim.id() || word == claim.suite) return true;
+  const IndexedSuite* const suite = index.find(claim.suite);
+  return suite != nullptr && !suite->figure.empty() && suite->figure == word;
+}
+
+/// Throws UsageFailure for a word that selects no claim.
+std::vector<PaperClaim> selected(const std::vector<PaperClaim>& all,
+                                 const std::vector<std::string>& words, const Index& index) {
+  if (words.empty()) return all;
+  std::set<const PaperClaim*> chosen;
+  for (const std::string& word : words) {
+    const std::size_t before = chosen.size();
+    std::vector<std::string> known;
+    bool found = false;
+    for (const PaperClaim& claim : all) {
+      for (const std::string& name : {claim.paper, claim.id(), claim.suite}) known.push_back(name);
+      if (!is_selected(word, claim, index)) continue;
+      chosen.insert(&claim);
+      found = true;
+    }
+    if (!found && chosen.size() == before) {
+      throw UsageFailure(unknown("paper, figure, suite, claim or run with claims", word, known));
+    }
+  }
+  std::vector<PaperClaim> kept;
+  for (const PaperClaim& claim : all) {
+    if (chosen.contains(&claim)) kept.push_back(claim);
+  }
+  return kept;
+}
+
+struct Measured {
+  result::Result result;
+  std::string words;
+};
+
+std::string measured_words(const result::Result& result) {
+  std::string words = result.run.finished_at.substr(0, 10);
+  const auto add = [&](const std::string& more) { words += (words.empty() ? "" : ", ") + more; };
+  if (!result.provenance.commit.empty()) add(result.provenance.commit.substr(0, 8));
+  if (!result.suite.profile.empty()) add("profile " + result.suite.profile);
+  return words;
+}
+
+Measured measured_of(const fs::path& file) {
+  Measured measured{result::read_result(file), ""};
+  measured.words = measured_words(measured.result);
+  return measured;
+}
+
+HeldClaim held(const PaperClaim& claim, const Measured* measured, const IndexedSuite* suite) {
+  HeldClaim one;
+  one.claim = claim;
+  if (suite != nullptr) {
+    const bool full = !claim.not_run.empty();
+    one.command = full ? "attnbench run " + suite->name : "attnbench figures --run " + suite->name;
+    one.hours = full ? full_time(*suite) : quick_time(*suite);
+  }
+  if (claim.not_run.empty() && measured != nullptr) {
+    one.measured = measured->words;
+    try {
+      one.finding = reports::claims::evaluate(claim, measured->result);
+    } catch (const UsageError& error) {
+      throw UsageFailure(error.what());
+    }
+  } else {
+    one.finding.reason = claim.not_run.empty() ? "no stored result" : claim.not_run;
+  }
+  return one;
+}
+
+}  // namespace
+
+std::vector<HeldClaim> hold_claims(const Index& index, const std::vector<std::string>& words,
+                                   const std::vector<fs::path>& runs) {
+  const std::vector<PaperClaim> all = reports::claims::read_claims(index.suites / "claims");
+  for (const PaperClaim& claim : all) validate(claim, index);
+  std::map<std::string, Measured> results;
+  for (const fs::path& run : runs) {
+    Measured measured = measured_of(run);
+    const std::string name = measured.result.suite.name;
+    const bool claimed = std::any_of(all.begin(), all.end(),
+                                     [&](const PaperClaim& claim) { return claim.suite == name; });
+    if (!claimed) {
+      throw UsageFailure(run.string() + ": a result of the suite \"" + text::quotable(name) +
+                         "\", which no claim is about");
+    }
+    results.insert_or_assign(name, std::move(measured));
+  }
+  std::vector<HeldClaim> chosen;
+  for (const PaperClaim& claim : selected(all, words, index)) {
+    if (!runs.empty() && !results.contains(claim.suite)) continue;
+    const IndexedSuite* const suite = index.find(claim.suite);
+    if (suite != nullptr && !results.contains(claim.suite) && claim.predicate && suite->stored) {
+      results.emplace(claim.suite, measured_of(suite->stored->file));
+    }
+    const auto found = results.find(claim.suite);
+    chosen.push_back(held(claim, found == results.end() ? nullptr : &found->second, suite));
+  }
+  return chosen;
+}
+
+void to_json(nlohmann::json& json, const HeldClaim& held) {
+  json = held.claim;
+  const Finding& finding = held.finding;
+  json["finding"] = {{"outcome", to_string(finding.outcome)},
+                     {"leaning", to_string(finding.leaning)},
+                     {"found", finding.found},
+                     {"reason", finding.reason},
+                     {"size", finding.size}};
+  json["measured"] = held.measured;
+  json["command"] = held.command;
+  json["hours"] = held.hours;
+}
+
+std::string counted_words(const std::vector<HeldClaim>& all) {
+  std::string words;
+  for (const Outcome outcome :
+       {Outcome::seen, Outcome::opposite, Outcome::undecided, Outcome::not_run}) {
+    const auto count = std::count_if(all.begin(), all.end(), [&](const HeldClaim& one) {
+      return one.finding.outcome == outcome;
+    });
+    words += (words.empty() ? ": " : ", ") + std::to_string(count) + " " + to_string(outcome);
+  }
+  return std::to_string(all.size()) + (all.size() == 1 ? " claim" : " claims") + words;
+}
+
+}  // namespace attnbench::gallery
