@@ -27,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 GALLERY = ROOT / "reports/gallery"
 ESTIMATES = ROOT / "suites/form/estimates.json"
 MEND = "python3 docs/blocks.py"
+OUTCOMES = ["seen", "opposite seen", "cannot tell", "not run"]
 # What of them can be forecast depends on the libraries that are installed.
 NOT_ESTIMATED = {"peers"}
 
@@ -73,6 +74,60 @@ class Index:
         return f"{self.label_of[suite]}: {text}" if suite in self.label_of else text
 
 
+class Claims:
+    """What `attnbench figures --claims --json` says, by paper."""
+
+    def __init__(self, program, titles):
+        self.titles, self.by_paper = titles, {}
+        for claim in json.loads(call(program, "figures", "--claims", "--json")):
+            self.by_paper.setdefault(claim["paper"], []).append(claim)
+
+    def counts(self, papers):
+        outcomes = [one["finding"]["outcome"] for paper in papers for one in self.by_paper[paper]]
+        return f"{len(outcomes)} claims: " + ", ".join(
+            f"{outcomes.count(word)} {word}" for word in OUTCOMES)
+
+    def anchor(self, paper):
+        return f"claims.md#{self.titles[paper].lower().replace(' ', '-')}"
+
+
+def hours(claim):
+    return f" (`{claim['command']}`: {claim['hours']})" if claim["command"] else ""
+
+
+def claim_row(claim, document):
+    finding = claim["finding"]
+    verdict = finding["outcome"]
+    verdict = f"**{verdict}**" if verdict in OUTCOMES[:2] else verdict
+    verdict += f"; {finding['leaning']}" if finding["leaning"] else ""
+    published = claim.get("published")
+    source = f" ({published['source']})" if published else ""
+    found = "; ".join(filter(None, [finding["reason"], finding["found"], finding["size"]]))
+    if claim["measured"]:
+        found += f"; {suite_link(claim['suite'], document)}, {claim['measured']}"
+    else:
+        found += hours(claim)
+    return row([f"{claim['claim']} ({claim['place']})",
+                published["value"] + source if published else "", verdict, found])
+
+
+def claims_block(claims):
+    def block(_, document):
+        text = claims.counts(claims.by_paper) + ".\n"
+        for paper, all_of_it in claims.by_paper.items():
+            text += f"\n## {claims.titles[paper]}\n\n{claims.counts([paper])}: "
+            text += f"[its figures and suites]({link(paper_page(paper), document)}).\n\n"
+            text += row(["claim", "published", "verdict", "found"]) + "|---|---|---|---|\n"
+            text += "".join(claim_row(claim, document) for claim in all_of_it
+                            if not claim.get("not_run"))
+            text += "\nNot run:\n\n" + "".join(
+                f"- {claim['claim']} ({claim['place']}): {claim['not_run']}{hours(claim)}\n"
+                for claim in all_of_it if claim.get("not_run"))
+        return text
+
+    return block
+
+
 def suite_link(name, document):
     return f"[`{name}`]({link(f'suites/{name}.json', document)})"
 
@@ -103,7 +158,7 @@ def suites_block(index, document):
     return text
 
 
-def paper_block(paper):
+def paper_block(paper, claims):
     def block(index, document):
         text = row(["figure or table", "what it shows", "suite", "what is missing", "what differs"])
         text += "|---|---|---|---|---|\n"
@@ -112,6 +167,9 @@ def paper_block(paper):
                 suites = ", ".join(suite_link(one["name"], document) for one in figure["suites"])
                 text += row([figure["label"].split(", ")[1], figure["title"], suites,
                              figure["missing"], figure["differs"]])
+        if paper in claims.by_paper:
+            text += f"\nWhat it claims, and what was found: {claims.counts([paper])}, "
+            text += f"[one by one](../{claims.anchor(paper)}).\n"
         return text
 
     return block
@@ -155,8 +213,10 @@ def with_block(text, block, file, name):
 
 def wanted(program, index):
     """[(file, its text with all of its blocks)]."""
-    blocks = [("README.md", "figures", gallery_block), ("suites/README.md", "suites", suites_block)]
-    blocks += [(paper_page(paper), "figures", paper_block(paper)) for paper in index.papers]
+    claims = Claims(program, index.papers)
+    blocks = [("README.md", "figures", gallery_block), ("suites/README.md", "suites", suites_block),
+              ("docs/claims.md", "claims", claims_block(claims))]
+    blocks += [(paper_page(paper), "figures", paper_block(paper, claims)) for paper in index.papers]
     texts = []
     for name, mark, block in blocks:
         file = ROOT / name
