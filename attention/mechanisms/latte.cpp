@@ -210,6 +210,10 @@ Entry latte() {
   entry.citation =
       "Dolga, Maystre, Cobzarenco, Barber 2024, Latte: Latent Attention for Linear Time "
       "Transformers, arXiv:2402.17512";
+  entry.differs_from = {
+      {"Latte v2's convolution (equation 18) sums K + 1 tokens; before=conv sums K, its `taps`, as "
+       "its text and table say",
+       "taps=4 gives the sum of its equation for K = 3"}};
   entry.options = options();
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = [](const Options& options, const Problem& problem) {

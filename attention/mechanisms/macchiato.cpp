@@ -238,7 +238,10 @@ Entry macchiato() {
   entry.options = options();
   entry.differs_from = {
       {"the paper's window has no 1/sqrt(D) in front of its scores; here they are scaled",
-       "scale=1 gives the paper's form"}};
+       "scale=1 gives the paper's form"},
+      {"Latte v2's equation 19 sums over L states; here over all L + 1, the window's included, "
+       "without which the weights of a token would not sum to 1",
+       "not available"}};
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::bidirectional, Pattern::causal};
