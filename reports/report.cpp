@@ -187,12 +187,14 @@ std::vector<result::Result> parts_of(const fs::path& path) {
 }
 
 Section section_of(const fs::path& path, result::Result result,
+                   const std::vector<claims::PaperClaim>& claims,
                    std::vector<std::string>& messages) {
   Section section;
   section.source = path.string();
   section.result = std::move(result);
   section.verdicts = verdicts_beside(path, messages);
   section.verdict = verdict::verdict_of(section.result);
+  section.claims = claims::evaluate_all(claims, section.result);
   const auto published = published_of(section.result.suite.published, path, messages);
   if (section.verdicts) {
     if (auto forest = forest_figure(*section.verdicts)) {
@@ -207,13 +209,14 @@ Section section_of(const fs::path& path, result::Result result,
   return section;
 }
 
-std::vector<Section> read_sections(const std::vector<fs::path>& results, Report& report) {
+std::vector<Section> read_sections(const std::vector<fs::path>& results,
+                                   const std::vector<claims::PaperClaim>& claims, Report& report) {
   std::vector<Section> sections;
   std::set<std::string> names_taken;
   for (const fs::path& path : results) {
     try {
       for (result::Result& part : parts_of(path)) {
-        Section section = section_of(path, std::move(part), report.messages);
+        Section section = section_of(path, std::move(part), claims, report.messages);
         make_unique(section.figures, names_taken,
                     results.size() == 1 ? "" : safe(section.result.suite.name) + "_");
         sections.push_back(std::move(section));
@@ -314,7 +317,7 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
                        : results.size() == 1 ? folder_of(results.front())
                                              : fs::path("report");
   Report report;
-  std::vector<Section> sections = read_sections(results, report);
+  std::vector<Section> sections = read_sections(results, options.claims, report);
   Manifest manifest(out, "report");
   if (!options.force) manifest.expect_ours(files_of(sections, options));
   make_folder(out);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/claims/claim.hpp"
 #include "reports/verdict/verdict.hpp"
 
 namespace attnbench::reports {
@@ -14,6 +15,7 @@ struct ReportOptions {
   bool render = true;
   bool force = false;  ///< replace files of others, too
   std::vector<std::string> formats{"svg", "png"};
+  std::vector<claims::PaperClaim> claims = {};  ///< shown on the page of a result of their suite
 };
 
 struct Report {

@@ -451,4 +451,29 @@ Finding evaluate(const PaperClaim& claim, const result::Result& result) {
   }
 }
 
+std::string found_words(const Finding& finding) {
+  std::string words;
+  for (const std::string& part :
+       {std::string(to_string(finding.leaning)), finding.reason, finding.found, finding.size}) {
+    if (!part.empty()) words += (words.empty() ? "" : "; ") + part;
+  }
+  return words;
+}
+
+std::vector<EvaluatedClaim> evaluate_all(const std::vector<PaperClaim>& claims,
+                                         const result::Result& result) {
+  std::vector<EvaluatedClaim> all;
+  for (const PaperClaim& claim : claims) {
+    if (!claim.predicate || claim.suite != result.suite.name) continue;
+    EvaluatedClaim one{claim, {}};
+    try {
+      one.finding = evaluate(claim, result);
+    } catch (const UsageError& error) {
+      one.finding.reason = error.what();
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 }  // namespace attnbench::reports::claims

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/result/document.hpp"
 #include "reports/claims/claim.hpp"
@@ -33,5 +34,18 @@ struct Finding {
 /// not fit the result: a setting or metric that is not there, a quantity that selects several
 /// cells.
 Finding evaluate(const PaperClaim& claim, const result::Result& result);
+
+/// All that is said of a finding beside its outcome: leaning, reason, numbers, size.
+std::string found_words(const Finding& finding);
+
+struct EvaluatedClaim {
+  PaperClaim claim;
+  Finding finding;
+};
+
+/// Those of `claims` that have a predicate and are about the result's suite. One that does not fit
+/// the result, which may be of a suite as somebody changed it, was not run, with the reason.
+std::vector<EvaluatedClaim> evaluate_all(const std::vector<PaperClaim>& claims,
+                                         const result::Result& result);
 
 }  // namespace attnbench::reports::claims

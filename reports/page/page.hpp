@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/claims/evaluate.hpp"
 #include "reports/figures/figure.hpp"
 #include "reports/figures/verdicts.hpp"
 #include "reports/verdict/verdict.hpp"
@@ -26,6 +27,7 @@ struct Section {
   std::vector<std::string>
       svg;  ///< a picture per figure, for readers without scripts; "" without one
   verdict::Verdict verdict;
+  std::vector<claims::EvaluatedClaim> claims;              ///< of the paper that its suite follows
   std::vector<std::pair<std::string, std::string>> links;  ///< words, path beside the page
 };
 

@@ -41,6 +41,21 @@ std::string verdict_html(const verdict::Verdict& verdict) {
   return html + verdict_table("Not ranked", "", verdict::lines_of(verdict.exceptions));
 }
 
+std::string claims_html(const std::vector<claims::EvaluatedClaim>& claims) {
+  if (claims.empty()) return "";
+  std::string html =
+      "<div class=\"scroll\"><table class=\"words\">\n<thead><tr><th>claim</th><th>here</th>"
+      "<th>found</th></tr></thead>\n";
+  for (const auto& [claim, finding] : claims) {
+    const std::string published =
+        claim.published ? "; published: " + claim.published->value : std::string();
+    html += "<tr><td>" + escape_html(claim.claim + " (" + claim.place + published + ")") +
+            "</td><td>" + escape_html(to_string(finding.outcome)) + "</td><td>" +
+            escape_html(found_words(finding)) + "</td></tr>\n";
+  }
+  return html + "</table></div>\n";
+}
+
 std::string links_html(const std::vector<std::pair<std::string, std::string>>& links) {
   std::string html;
   for (const auto& [words, path] : links) {

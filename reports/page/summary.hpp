@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/claims/evaluate.hpp"
 #include "reports/verdict/verdict.hpp"
 
 namespace attnbench::reports {
@@ -13,6 +14,9 @@ namespace attnbench::reports {
 /// The sentence to repeat, then what there is to say of each task, then what is not ok. Empty where
 /// the verdict has nothing to say.
 std::string verdict_html(const verdict::Verdict& verdict);
+
+/// The claims, a row each: what is claimed, whether it was seen, the numbers. Empty without any.
+std::string claims_html(const std::vector<claims::EvaluatedClaim>& claims);
 
 /// Links to files beside the page: (words, path relative to the page).
 std::string links_html(const std::vector<std::pair<std::string, std::string>>& links);

@@ -184,14 +184,9 @@ fs::path gallery_folder(const FiguresArguments& arguments, const fs::path& suite
 void print_claims(const std::vector<gallery::HeldClaim>& claims) {
   std::vector<TableRow> rows{{"claim", "verdict", "what it says", "what was found"}};
   for (const gallery::HeldClaim& one : claims) {
-    const reports::claims::Finding& finding = one.finding;
-    std::string found;
-    for (const std::string& part :
-         {std::string(to_string(finding.leaning)), finding.reason, finding.found, finding.size}) {
-      if (!part.empty()) found += (found.empty() ? "" : "; ") + part;
-    }
-    rows.push_back({one.claim.id(), to_string(finding.outcome),
-                    one.claim.claim + " (" + one.claim.place + ")", found});
+    rows.push_back({one.claim.id(), to_string(one.finding.outcome),
+                    one.claim.claim + " (" + one.claim.place + ")",
+                    reports::claims::found_words(one.finding)});
   }
   print_columns(std::cout, rows, "", terminal_width(whole_lines));
   std::cout << gallery::counted_words(claims) << "\n";

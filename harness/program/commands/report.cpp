@@ -8,6 +8,7 @@
 #include "core/text/printable.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/measuring.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 
 namespace attnbench::commands {
@@ -37,6 +38,7 @@ int run_report(const ReportArguments& arguments) {
   options.render = !arguments.no_render;
   options.formats = arguments.formats;
   options.force = arguments.force;
+  options.claims = known_claims();
   const reports::Report report =
       reports::write_report({arguments.results.begin(), arguments.results.end()}, options);
   for (const std::string& message : report.messages)

@@ -41,6 +41,33 @@ TEST_CASE("a page begins with the verdict, contents and links to its data", "[pa
                        Contains("makeSortable"));
 }
 
+TEST_CASE("a page shows what the paper claims of its suite, and says nothing without claims",
+          "[page]") {
+  Section section = section_of("quickstart");
+  CHECK(count_of(page({section}, "", ""), "What the paper claims") == 0);
+  const std::string label = section.result.cells.front().label;
+  claims::PaperClaim claim;
+  claim.name = "one";
+  claim.claim = "It takes <time>.";
+  claim.place = "Figure 1";
+  claim.suite = section.result.suite.name;
+  claim.predicate = claims::Predicate{};
+  claim.predicate->value =
+      claims::Quantity{"time", label, "", {{"task_label", "training"}, {"length", "greatest"}}};
+  claim.predicate->within = claims::Bounds{0.0, 1e9};
+  claims::PaperClaim gone = claim;
+  gone.predicate->value->settings["depth"] = 3;
+  claims::PaperClaim other = claim;
+  other.suite = "decode";
+  section.claims = claims::evaluate_all({claim, gone, other}, section.result);
+  const std::string html = page({section}, "", "");
+  CHECK(count_of(html, "<h2 id=\"claims-0\">What the paper claims</h2>") == 1);
+  CHECK(count_of(html, "It takes &lt;time&gt;. (Figure 1)") == 2);
+  CHECK(count_of(html, "<td>seen</td>") == 1);
+  CHECK(count_of(html, "<td>not run</td>") == 1);
+  CHECK_THAT(html, Contains("&quot;depth&quot;"));
+}
+
 TEST_CASE("the notes of a suite stand in the header, and cannot end an element", "[page]") {
   result::Result result = section_of("quickstart").result;
   result.suite.notes.reset();

@@ -112,6 +112,7 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
   try {
     reports::ReportOptions options;
     options.force = arguments.force;
+    options.claims = known_claims();
     const reports::Report report = reports::write_report({folder}, options);
     for (const std::string& message : report.messages) {
       std::cerr << text::bounded_message(message) << "\n";

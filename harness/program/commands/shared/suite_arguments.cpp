@@ -176,6 +176,14 @@ fs::path suites_folder() {
   return {};
 }
 
+std::vector<reports::claims::PaperClaim> known_claims() {
+  try {
+    return reports::claims::read_claims(suites_folder() / "claims");
+  } catch (const UsageFailure&) {
+    return {};
+  }
+}
+
 std::vector<KnownSuite> known_suites() {
   std::vector<KnownSuite> suites;
   std::error_code ignored;

@@ -8,6 +8,7 @@
 
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/suite/suite.hpp"
+#include "reports/claims/claim.hpp"
 
 namespace attnbench::commands {
 
@@ -60,6 +61,10 @@ struct KnownSuite {
 
 /// The folder `suites` here, else the nearest one above the program; empty where there is none.
 std::filesystem::path suites_folder();
+
+/// The papers' claims beside these suites; none without suites, or where a file is not as it should
+/// be, which `attnbench figures --claims` says.
+std::vector<reports::claims::PaperClaim> known_claims();
 
 /// Suites of the folder `suites` here, else of the nearest one above the program, sorted by name,
 /// without files that are not suites.
