@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attnbench.catalogue import Description as Description
+    from attnbench.catalogue import claims as claims
     from attnbench.catalogue import describe as describe
     from attnbench.catalogue import mechanisms as mechanisms
     from attnbench.catalogue import plan as plan
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 # Where each public name is defined. A name is imported when it is first used: reading results needs
 # no PyTorch, calling kernels no pandas, and the command line neither.
 _HOMES = {
-    "catalogue": ("Description", "describe", "mechanisms", "plan", "suites", "tasks"),
+    "catalogue": ("Description", "claims", "describe", "mechanisms", "plan", "suites", "tasks"),
     "charts": ("figure", "figures"),
     "checking": ("Findings", "check"),
     "comparing": ("Comparison", "ab", "compare"),

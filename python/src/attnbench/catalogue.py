@@ -64,6 +64,35 @@ def suites(*, program: Program = None) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=columns)
 
 
+def claims(*names: str, program: Program = None) -> pandas.DataFrame:
+    """What the papers claim, and whether results show it: a row for each statement.
+
+    names: papers, figures, suites, claims ("latte_v1.scan_overtakes") or folders of runs, which are
+    then read in place of the stored results; none for all. Columns: id, claim, place, published,
+    outcome ("seen", "opposite seen", "cannot tell", "not run"), leaning (of what is undecided),
+    found, reason, size, suite, measured, command, hours. Needs the repository's stored results or
+    runs. Raises ProgramFailed, ProgramNotFound.
+
+    >>> attnbench.claims("latte_v1.scan_overtakes").outcome.tolist()
+    ['seen']
+    """
+    columns = (
+        "id claim place published outcome leaning found reason size suite measured command hours"
+    ).split()
+    rows = []
+    for row in _asked(["figures", "--claims", *names], program):
+        published = row.pop("published", {})
+        rows.append(
+            {
+                **row,
+                **row["finding"],
+                "id": f"{row['paper']}.{row['name']}",
+                "published": published and f"{published['value']} ({published['source']})",
+            }
+        )
+    return pandas.DataFrame(rows, columns=columns)
+
+
 @dataclass(frozen=True)
 class Description:
     """What is said of a mechanism, an alias, a task or a preset.
