@@ -99,6 +99,10 @@ PanelQuestion question_of(const Panel& panel) {
     const std::string& primary = placed.cell->primary;
     if (question.what.empty()) question.what = primary;
     if (question.what != primary && !primary.empty()) question.what = "time";
+    // The state is that after the context, which says nothing of the tokens decoded since.
+    if (panel.task == "decode" && panel.axis == "steps") {
+      question.cells.back().state_bytes.reset();
+    }
   }
   if (has_trainings(panel)) {
     const Quality& quality = quality_of(panel);

@@ -10,7 +10,7 @@ using namespace attnbench::result;
 
 namespace {
 
-struct Growth {
+struct GrowingCells {
   std::string task = "kernel";
   std::string pass = "forward";
   std::string scope = "mix";
@@ -58,7 +58,7 @@ reports::PanelGrowth grown(const Result& result,
   return all[0];
 }
 
-std::string word_of(const Growth& growth,
+std::string word_of(const GrowingCells& growth,
                     reports::GrownQuantity what = reports::GrownQuantity::time) {
   return grown(growth.result(), what).word;
 }
@@ -72,7 +72,7 @@ using GridWords = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
-  Growth growth;
+  GrowingCells growth;
   const reports::Grid whole = table_of_growth(growth.result());
   CHECK(whole.columns == GridWords{"time", "claimed", "workspace", "claimed"});
   CHECK(whole.rows.at(0).second == GridWords{"1.00", "1.00: held", "0.00", "0.00: held"});
@@ -100,7 +100,7 @@ TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
 }
 
 TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
-  Growth growth;
+  GrowingCells growth;
   growth.spread = 0.5;
   CHECK(word_of(growth) == "cannot tell");
   growth.spread = 0.01;
@@ -116,7 +116,7 @@ TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {
 }
 
 TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
-  Result result = Growth().result();
+  Result result = GrowingCells().result();
   for (const std::size_t i : {0U, 1U, 2U}) {
     Timing& timing = result.cells[i].timing["timed"];
     timing.median_seconds = timing.low_seconds = timing.high_seconds = 1e-3;
@@ -129,7 +129,7 @@ TEST_CASE("a claim beside which nothing could be fitted says why", "[growth]") {
 }
 
 TEST_CASE("faster growth is a miss where caches do not explain it", "[growth]") {
-  Growth growth;
+  GrowingCells growth;
   growth.time_exponent = 1.3;               // the peak goes from 100 kB to 1.6 MB
   CHECK(word_of(growth) == "cannot tell");  // no ceilings
   growth.has_ceilings = true;
@@ -141,7 +141,7 @@ TEST_CASE("faster growth is a miss where caches do not explain it", "[growth]") 
 
 TEST_CASE("smaller growth that still rises is no miss, nor what lies before the claim begins",
           "[growth]") {
-  Growth growth;
+  GrowingCells growth;
   growth.time_exponent = growth.time_claimed = 2;
   growth.constant = 0.2;
   CHECK(word_of(growth) == "cannot tell");
@@ -152,7 +152,7 @@ TEST_CASE("smaller growth that still rises is no miss, nor what lies before the 
 }
 
 TEST_CASE("no claim is held or missed where the largest size is missing", "[growth]") {
-  Result result = Growth().result();
+  Result result = GrowingCells().result();
   CHECK(grown(result).word == "held");
   result.cells[2].status = Status::disturbed;
   CHECK(grown(result).word == "held");  // larger ones were measured
@@ -165,7 +165,7 @@ TEST_CASE("no claim is held or missed where the largest size is missing", "[grow
 }
 
 TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growth]") {
-  Result result = Growth().result();
+  Result result = GrowingCells().result();
   for (const std::size_t i : {0U, 1U, 4U}) {
     result.cells[i].status = Status::disturbed;
     result.cells[i].timing["timed"].median_seconds = 8.0;
@@ -175,6 +175,6 @@ TEST_CASE("disturbed cells enter no growth of time, and their bytes do", "[growt
   CHECK(timed.word == "cannot tell");
   CHECK_THAT(timed.fit.reason, Catch::Contains("fewer than three sizes"));
   CHECK(grown(result, reports::GrownQuantity::workspace).word == "held");
-  result.cells[4] = Growth().result().cells[4];
+  result.cells[4] = GrowingCells().result().cells[4];
   CHECK(grown(result).fit.measured.value() == Approx(1));
 }

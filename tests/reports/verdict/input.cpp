@@ -146,3 +146,25 @@ TEST_CASE("a decoding's length is said to be that of its context", "[verdict]") 
   CHECK(input.questions.at(0).place == "a context of length");
   CHECK(input.questions.at(0).conditions.find("8192 tokens decoded") != std::string::npos);
 }
+
+TEST_CASE("the state after a context is not said to be that after many tokens decoded",
+          "[verdict]") {
+  std::vector<result::CellRecord> cells;
+  for (const char* label : {"softmax", "latte"}) {
+    for (const int steps : {256, 1024}) {
+      test::CellBuilder cell(label, "decode");
+      cell.named(label + std::to_string(steps)).length(1).set("steps", steps).took(1, "step");
+      cell.metrics["state_bytes"] = 2048;
+      cells.push_back(cell);
+    }
+  }
+  const auto states = [&](const std::string& axis) {
+    const verdict::VerdictInput input = verdict::input_of(test::result_of(cells, axis));
+    return std::count_if(
+        input.questions.at(0).cells.begin(), input.questions.at(0).cells.end(),
+        [](const verdict::Candidate& cell) { return cell.state_bytes.has_value(); });
+  };
+  CHECK(states("steps") == 0);
+  for (result::CellRecord& cell : cells) cell.settings.erase("steps");
+  CHECK(states("length") > 0);
+}
