@@ -105,8 +105,7 @@ def claim_row(claim, document):
     found = "; ".join(filter(None, [finding["reason"], finding["found"], finding["size"]]))
     if claim["measured"]:
         found += f"; {suite_link(claim['suite'], document)}, {claim['measured']}"
-    else:
-        found += hours(claim)
+    found += hours(claim)
     return row([f"{claim['claim']} ({claim['place']})",
                 published["value"] + source if published else "", verdict, found])
 

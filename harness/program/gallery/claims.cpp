@@ -134,14 +134,22 @@ Measured measured_of(const fs::path& file) {
   return measured;
 }
 
+/// What is not decided, the suite in full may decide; what has no result, its quick profile.
+void add_command(HeldClaim& one, const IndexedSuite& suite, const Measured* measured) {
+  const Outcome outcome = one.finding.outcome;
+  if (outcome == Outcome::seen || outcome == Outcome::opposite) return;
+  if (measured == nullptr && one.claim.not_run.empty()) {
+    one.command = "attnbench figures --run " + suite.name;
+    one.hours = quick_time(suite);
+  } else if (measured == nullptr || !measured->result.suite.profile.empty()) {
+    one.command = "attnbench run " + suite.name;
+    one.hours = full_time(suite);
+  }
+}
+
 HeldClaim held(const PaperClaim& claim, const Measured* measured, const IndexedSuite* suite) {
   HeldClaim one;
   one.claim = claim;
-  if (suite != nullptr) {
-    const bool full = !claim.not_run.empty();
-    one.command = full ? "attnbench run " + suite->name : "attnbench figures --run " + suite->name;
-    one.hours = full ? full_time(*suite) : quick_time(*suite);
-  }
   if (claim.not_run.empty() && measured != nullptr) {
     one.measured = measured->words;
     try {
@@ -152,6 +160,7 @@ HeldClaim held(const PaperClaim& claim, const Measured* measured, const IndexedS
   } else {
     one.finding.reason = claim.not_run.empty() ? "no stored result" : claim.not_run;
   }
+  if (suite != nullptr) add_command(one, *suite, measured);
   return one;
 }
 

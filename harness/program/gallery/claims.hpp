@@ -16,7 +16,7 @@ struct HeldClaim {
   reports::claims::PaperClaim claim;
   reports::claims::Finding finding;
   std::string measured;  ///< "2026-11-24, 1a2b3c4, profile quick"; empty where nothing was
-  std::string command;   ///< that measures it; empty where there is none
+  std::string command;   ///< that may decide it; empty where it is decided, or no suite is about it
   std::string hours;     ///< of that command, in words
 };
 
