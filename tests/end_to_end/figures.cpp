@@ -28,17 +28,22 @@ class Repository {
     write_suite(R"([64, 128])");
   }
   void write_suite(const std::string& lengths) const {
-    write_file(folder_ / "suites/latte_v1_figure_2.json", R"({"name": "latte_v1_figure_2",
-      "title": "Time over length", "figure": "latte_v1.figure_2", "task": "kernel",
+    write_file(folder_ / "suites/latte_v2_figure_7.json", R"({"name": "latte_v2_figure_7",
+      "title": "Time over length", "figure": "latte_v2.figure_7", "task": "kernel",
       "set": {"heads": 2, "head_dim": 16, "length": 4096}, "mechanisms": ["linear"],
       "figures": ["time"],
       "profiles": {"quick": {"set": {"length": )" + lengths + R"(},
                              "measure": {"rounds": 2, "max_seconds": 0.02}}}})");
   }
   std::string path() const { return folder_.path(); }
-  std::string stored() const { return folder_ / "reports/gallery/latte_v1_figure_2.json"; }
+  std::string stored() const { return folder_ / "reports/gallery/latte_v2_figure_7.json"; }
   Json index() const { return Json::parse(figures("--json", path()).out); }
-  std::string state() const { return index()["figures"][0]["suites"][0]["state"]; }
+  std::string state() const {
+    for (const Json& figure : index()["figures"]) {
+      if (!figure["suites"].empty()) return figure["suites"][0]["state"];
+    }
+    return "no suite";
+  }
   std::vector<std::string> runs() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_ / "runs/figures")) {
@@ -55,14 +60,14 @@ const std::string quickly = "--run --no-report --no-ceilings --now";
 
 }  // namespace
 
-TEST_CASE("figures: 28 lines, each with a suite or a reason", "[program][figures]") {
+TEST_CASE("figures: 31 lines, each with a suite or a reason", "[program][figures]") {
   const Finished plain = figures("");
   INFO(plain.err);
   REQUIRE(plain.exit_code == 0);
   CHECK_THAT(plain.out, Contains("latte_v1.figure_2") && Contains("lavo.table_9") &&
                             Contains("Multi-News") && Contains("crossover_map"));
   const Json all = Json::parse(figures("--json").out);
-  CHECK(all["figures"].size() == 28);
+  CHECK(all["figures"].size() == 31);
   for (const Json& figure : all["figures"]) {
     CHECK((!figure["suites"].empty() || !figure["missing"].get<std::string>().empty()));
   }
@@ -71,6 +76,26 @@ TEST_CASE("figures: 28 lines, each with a suite or a reason", "[program][figures
   CHECK(lavo["others"].empty());
   // From wherever the program is called.
   CHECK_THAT(figures("blog", "/").out, Contains("blog.table_2"));
+}
+
+TEST_CASE("figures --claims: what papers claim, by stored results or by a run",
+          "[program][figures]") {
+  const Finished plain = figures("--claims latte_v1");
+  INFO(plain.err);
+  REQUIRE(plain.exit_code == 0);
+  CHECK_THAT(plain.out,
+             Contains("latte_v1.scan_overtakes") && Contains(" claims: ") && Contains(" not run"));
+  const Json one = Json::parse(figures("--claims latte_v1.scan_overtakes --json").out);
+  REQUIRE(one.size() == 1);
+  CHECK(one[0]["finding"]["outcome"] == "seen");
+  const std::string run = source_folder() + "/reports/gallery/copy_task.json";
+  for (const Json& claim : Json::parse(figures("--claims --json " + run).out)) {
+    CHECK(claim["suite"] == "copy_task");
+  }
+  const Finished slip = figures("--claims latte_v1.scan_overtake");
+  CHECK(slip.exit_code == 2);
+  CHECK_THAT(slip.err, Contains("did you mean \"latte_v1.scan_overtakes\"?"));
+  CHECK(figures("--claims --run").exit_code == 2);
 }
 
 TEST_CASE("figures: words that name nothing, and settings, are refused", "[program][figures]") {

@@ -121,6 +121,14 @@ std::string about(const StoredEstimate& estimate) {
   return "about " + run::human_duration(estimate.seconds);
 }
 
+/// What the stored result took, if it is current and of that profile.
+std::optional<std::string> measured_time(const IndexedSuite& suite, const std::string& profile) {
+  const bool measured = suite.state == StoredState::current && suite.stored->wall_seconds &&
+                        suite.stored->profile == profile;
+  if (!measured) return std::nullopt;
+  return run::human_duration(*suite.stored->wall_seconds) + ", measured";
+}
+
 /// Null where there is none.
 Json json_of(const std::optional<StoredEstimate>& estimate) {
   if (!estimate) return nullptr;
@@ -226,13 +234,12 @@ std::vector<const PaperFigure*> select_figures(const Index& index,
 }
 
 std::string quick_time(const IndexedSuite& suite) {
-  const bool measured = suite.state == StoredState::current && suite.stored->wall_seconds &&
-                        suite.stored->profile == "quick";
-  if (measured) return run::human_duration(*suite.stored->wall_seconds) + ", measured";
+  if (const auto measured = measured_time(suite, "quick")) return *measured;
   return suite.quick ? about(*suite.quick) : "not estimated";
 }
 
 std::string full_time(const IndexedSuite& suite) {
+  if (const auto measured = measured_time(suite, "")) return *measured;
   if (!suite.full || suite.full->seconds <= 0) return "not estimated";
   return about(*suite.full) + "; " + text::human_bytes(suite.full->peak_bytes);
 }

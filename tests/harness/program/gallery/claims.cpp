@@ -31,7 +31,7 @@ class OneClaim {
   /// Writes the claim with `patch`, a merge patch.
   void claim(const Json& patch, const std::string& paper = "latte_v1") const {
     const auto time = [](const char* label) {
-      return Json{{"of", "time"}, {"label", label}, {"length", 4096}};
+      return Json{{"of", "time"}, {"label", label}, {"length", 7000}};
     };
     Json one = {{"name", "faster"},
                 {"claim", "Latte is faster than attention."},
@@ -59,7 +59,7 @@ TEST_CASE("a claim follows from the stored result, and turns with its numbers", 
   const auto before = one.held();
   REQUIRE(before.size() == 1);
   CHECK(before[0].finding.outcome == Outcome::seen);
-  CHECK_THAT(before[0].measured, Contains("quick"));
+  CHECK_FALSE(before[0].measured.empty());
   CHECK(before[0].command.empty());
   Json result = Json::parse(test::read_file(one.stored()));
   for (Json& cell : result["attnbench"]["cells"]) {
@@ -108,8 +108,8 @@ TEST_CASE("a claim about what is not there is refused with the nearest name", "[
   CHECK_THROWS_WITH(one.held(), Contains("did you mean \"latte, scan\""));
   one.claim({{"predicate",
               {{"less",
-                {{{"of", "metrics.speed"}, {"label", "latte"}, {"length", 256}},
-                 {{"of", "metrics.speed"}, {"label", "standard"}, {"length", 256}}}}}}});
+                {{{"of", "metrics.speed"}, {"label", "latte, scan"}, {"length", 7000}},
+                 {{"of", "metrics.speed"}, {"label", "standard"}, {"length", 7000}}}}}}});
   CHECK_THROWS_WITH(one.held(), Contains("metrics.speed"));
   Json result = Json::parse(test::read_file(one.stored()));
   one.claim({});
