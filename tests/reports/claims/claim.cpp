@@ -32,7 +32,7 @@ std::vector<PaperClaim> read(const std::vector<Json>& claims) {
 }
 
 /// What reading a claim with `patch` (a merge patch) is refused with.
-void refused(const Json& patch, const std::string& message) {
+void form_refused(const Json& patch, const std::string& message) {
   Json claim = good_claim;
   claim.merge_patch(patch);
   INFO(patch.dump());
@@ -71,16 +71,16 @@ TEST_CASE("a folder without claims has none", "[claims]") {
 }
 
 TEST_CASE("claims of another form are refused with file and place", "[claims]") {
-  refused({{"claim", nullptr}}, "/claims/0/claim: expected a value");
-  refused({{"claim", ""}}, "a sentence");
-  refused({{"predikate", 1}}, "predikate");
-  refused({{"predicate", nullptr}}, "a predicate, or else the reason");
-  refused({{"not_run", "no weights"}}, "a predicate, or else the reason");
-  refused({{"suite", nullptr}}, "the suite that the predicate is about");
-  refused({{"published", {{"value", "3000"}}}}, "source");
-  refused({{"published", {{"value", "3000"}, {"source", ""}}}},
-          "a published value with its source");
-  refused({{"size", {{"length", "long"}}}}, "/claims/0/size/length: expected a number");
+  form_refused({{"claim", nullptr}}, "/claims/0/claim: expected a value");
+  form_refused({{"claim", ""}}, "a sentence");
+  form_refused({{"predikate", 1}}, "predikate");
+  form_refused({{"predicate", nullptr}}, "a predicate, or else the reason");
+  form_refused({{"not_run", "no weights"}}, "a predicate, or else the reason");
+  form_refused({{"suite", nullptr}}, "the suite that the predicate is about");
+  form_refused({{"published", {{"value", "3000"}}}}, "source");
+  form_refused({{"published", {{"value", "3000"}, {"source", ""}}}},
+               "a published value with its source");
+  form_refused({{"size", {{"length", "long"}}}}, "/claims/0/size/length: expected a number");
   CHECK_THROWS_WITH(read({good_claim, good_claim}),
                     Contains("/claims/1/name: expected a name of its own"));
   const test::TemporaryFolder folder;
