@@ -212,6 +212,7 @@ Value Cells::measured(const Quantity& quantity, const Matches& cells, Value valu
     throw UsageError("no \"" + text::quotable(quantity.of) + "\" was measured of " + value.name());
   };
   const auto ended = [&] {
+    if (result::is_disturbed(cell)) return value.name() + " was disturbed";
     return value.name() + " ended as " + to_string(cell.status) +
            (cell.reason.empty() ? "" : " (" + text::quotable(cell.reason, 120) + ")");
   };

@@ -208,7 +208,7 @@ TEST_CASE("cells that are disturbed or missing leave a claim open", "[claims]") 
   result::Result disturbed = times();
   disturbed.cells[2].status = Status::disturbed;
   CHECK(outcome(less, disturbed) == "cannot tell");
-  CHECK_THAT(found(less, disturbed).reason, Contains("softmax at length 2048 ended as disturbed"));
+  CHECK_THAT(found(less, disturbed).reason, Contains("softmax at length 2048 was disturbed"));
   // Bytes are what they are, whoever had the CPU.
   const Json bytes = {{"less",
                        {quantity("latte", 2048, "memory.workspace_bytes"),

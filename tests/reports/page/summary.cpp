@@ -1,5 +1,7 @@
 #include "reports/page/summary.hpp"
 
+#include <algorithm>
+
 #include "reports/page/page.hpp"
 #include "reports/verdict/input.hpp"
 #include "tests/support/catch.hpp"
@@ -45,7 +47,8 @@ TEST_CASE("a page shows what the paper claims of its suite, and says nothing wit
           "[page]") {
   Section section = section_of("quickstart");
   CHECK(count_of(page({section}, "", ""), "What the paper claims") == 0);
-  const std::string label = section.result.cells.front().label;
+  const result::CellRecord& cell =
+      *std::find_if(section.result.cells.begin(), section.result.cells.end(), result::is_ok);
   claims::PaperClaim claim;
   claim.name = "one";
   claim.claim = "It takes <time>.";
@@ -53,7 +56,10 @@ TEST_CASE("a page shows what the paper claims of its suite, and says nothing wit
   claim.suite = section.result.suite.name;
   claim.predicate = claims::Predicate{};
   claim.predicate->value =
-      claims::Quantity{"time", label, "", {{"task_label", "training"}, {"length", "greatest"}}};
+      claims::Quantity{"time",
+                       cell.label,
+                       "",
+                       {{"task_label", cell.task_name()}, {"length", cell.settings.at("length")}}};
   claim.predicate->within = claims::Bounds{0.0, 1e9};
   claims::PaperClaim gone = claim;
   gone.predicate->value->settings["depth"] = 3;
