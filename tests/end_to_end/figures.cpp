@@ -39,7 +39,8 @@ class Repository {
   std::string stored() const { return folder_ / "reports/gallery/latte_v2_figure_7.json"; }
   Json index() const { return Json::parse(figures("--json", path()).out); }
   std::string state() const {
-    for (const Json& figure : index()["figures"]) {
+    const Json all = index();
+    for (const Json& figure : all["figures"]) {
       if (!figure["suites"].empty()) return figure["suites"][0]["state"];
     }
     return "no suite";
