@@ -72,6 +72,14 @@ TEST_CASE("describe: mechanisms, aliases, tasks and presets by name", "[program]
   CHECK_THAT(call("describe kernel").out, Catch::Contains("input_scale"));
   CHECK_THAT(call("describe latte_v1.figure_2").out, Catch::Contains("  width            128\n"));
   CHECK_THAT(flash.out, Catch::Contains("time ~ T^2 D,"));
+  const Finished suite = call("describe latte_v1_figure_2");
+  CHECK_THAT(suite.out, Catch::Contains("latte, scan") && Catch::Contains("Dolga") &&
+                            Catch::Contains("figures --claims latte_v1_figure_2"));
+  CHECK(Json::parse(call("describe latte_v1_figure_2 --json").out)["name"] == "latte_v1_figure_2");
+  // A name that a task and a suite share.
+  CHECK_THAT(call("describe decode").out,
+             Catch::Contains("setting") && Catch::Contains("attnbench plan decode"));
+  CHECK_THAT(call("describe quickstar").err, Catch::Contains("quickstart"));
   const Finished unknown = call("describe late");
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, Catch::Contains("did you mean \"latte\"?"));

@@ -1,13 +1,17 @@
-// attnbench describe NAME: details of a mechanism, alias, task or preset.
+// attnbench describe NAME: details of a mechanism, alias, task, preset or suite.
+#include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "core/failure.hpp"
+#include "core/json_file.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/profile.hpp"
@@ -151,11 +155,65 @@ void print_preset(const std::string& name, const suite::Preset& preset) {
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
+/// A suite as its file has it.
+using SuiteFile = nlohmann::ordered_json;
+
+/// Keys of an object, or the strings of a list.
+std::vector<std::string> names_in(const SuiteFile& file, const char* key) {
+  std::vector<std::string> names;
+  const SuiteFile part = file.value(key, SuiteFile::object());
+  for (const auto& [name, value] : part.items()) {
+    names.push_back(part.is_array() && value.is_string() ? value.get<std::string>() : name);
+  }
+  return names;
+}
+
+void print_suite(const KnownSuite& known, const SuiteFile& file) {
+  const std::string name = known.file.stem().string();
+  std::cout << name << ": " << known.title << "\n";
+  std::vector<TableRow> facts;
+  const auto fact = [&](const std::string& what, const std::string& text) {
+    if (!text.empty()) facts.push_back({what, text});
+  };
+  fact("suite", known.file.string());
+  for (const char* key : {"source", "figure", "notes", "task"}) {
+    if (file.contains(key) && file[key].is_string()) fact(key, file[key]);
+  }
+  fact("tasks", text::listed(names_in(file, "tasks")));
+  fact("mechanisms", text::listed(names_in(file, "mechanisms")));
+  fact("profiles", text::listed(known.profiles));
+  const std::vector<reports::claims::PaperClaim> claims = known_claims();
+  const auto own = std::count_if(claims.begin(), claims.end(),
+                                 [&](const auto& claim) { return claim.suite == name; });
+  if (own > 0) {
+    fact("claims", std::to_string(own) + " of papers: attnbench figures --claims " + name);
+  }
+  fact("cells", "attnbench plan " + name);
+  print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
+}
+
+void describe_suite(const KnownSuite& known, bool as_json) {
+  const auto file = SuiteFile::parse(read_file(known.file, "a suite", mebibyte));
+  if (as_json) {
+    std::cout << file.dump(2) << "\n";
+  } else {
+    print_suite(known, file);
+  }
+}
+
+std::optional<KnownSuite> suite_named(const std::string& name) {
+  for (KnownSuite& known : known_suites()) {
+    if (known.file.stem() == name) return std::move(known);
+  }
+  return std::nullopt;
+}
+
 [[noreturn]] void refuse(const Catalogue& catalogue, const std::string& name) {
   std::vector<std::string> known = catalogue.names();
   for (const auto& more : {catalogue.task_names(), suite::preset_names()}) {
     known.insert(known.end(), more.begin(), more.end());
   }
+  for (const KnownSuite& one : known_suites()) known.push_back(one.file.stem().string());
   throw UsageFailure("nothing is called \"" + name + "\"; " + text::suggestion(name, known));
 }
 
@@ -194,10 +252,18 @@ int describe(DescribeArguments& arguments) {
       if (!unavailable.empty()) std::cout << "\n  unavailable: " << unavailable << "\n";
     });
   } else if (const TaskSpec* const task = catalogue.task(name)) {
-    show(*task, [&] { print_task(*task); });
+    show(*task, [&] {
+      print_task(*task);
+      if (const auto also = suite_named(name)) {
+        std::cout << "\n";
+        describe_suite(*also, false);
+      }
+    });
   } else if (suite::presets().contains(name)) {
     const Json preset = suite::presets()[name];
     show(preset, [&] { print_preset(name, suite::preset_named(name)); });
+  } else if (const auto known = suite_named(name)) {
+    describe_suite(*known, arguments.json);
   } else {
     refuse(catalogue, name);
   }
@@ -215,6 +281,7 @@ void declare_describe(Command& command) {
       "Examples:\n"
       "  attnbench describe latte\n"
       "  attnbench describe kernel\n"
+      "  attnbench describe latte_v1_figure_2\n"
       "  attnbench describe python:near.py:Near\n"
       "\n"
       "Exit codes: 0 described, also what cannot be used here, with the reason; 2 no such\n"
