@@ -69,6 +69,20 @@ TEST_CASE("ab holds two sets of options against each other", "[program][ab]") {
   CHECK(verdicts["pairs"][0]["name"] == "kernel latte");
 }
 
+TEST_CASE("ab holds two settings of a mechanism against each other, without a suite",
+          "[program][ab]") {
+  const Ab ab;
+  const Finished sets =
+      ab("--base-set chunk=8 --new-set chunk=16 latte/chunked --length 64 --heads 1 --head-dim 8 "
+         "--rounds 6 --no-report --json");
+  INFO(sets.out << sets.err);
+  CHECK((sets.exit_code == 0 || sets.exit_code == 4));
+  const Json verdicts = Json::parse(sets.out);
+  CHECK(verdicts["turns"]["base"] == "chunk=8");
+  REQUIRE(verdicts["pairs"].size() == 1);
+  CHECK_THAT(verdicts["pairs"][0]["name"].get<std::string>(), Contains("latte/chunked"));
+}
+
 TEST_CASE("ab lists what one plugin alone has, and measures the rest", "[program][ab]") {
   const Ab ab;
   const std::string suite = small_suite(ab, {{"mechanisms", {{"mine", {{"use", "misbehave"}}}}}});

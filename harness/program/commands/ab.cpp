@@ -68,6 +68,7 @@ constexpr const char* ab_explanation =
     "--gate\n"
     "  attnbench ab --base old/libmine.so --new new/libmine.so mine.json\n"
     "  attnbench ab --base-set chunk=64 --new-set chunk=128 ci_kernels --only 'latte, chunked'\n"
+    "  attnbench ab --base-set chunk=64 --new-set chunk=128 latte/chunked --length 1024\n"
     "  attnbench ab mine mine_new --plugin old/libmine.so --plugin new=new/libmine.so\n"
     "  attnbench ab --resume runs/ci_kernels-latest";
 
@@ -136,7 +137,7 @@ PreparedRun prepared_pair(AbArguments& arguments) {
 /// The prepared run of each suite, all before the first is measured. They share the error, and a
 /// folder.
 std::vector<PreparedRun> prepared_suites(AbArguments& arguments) {
-  const std::vector<std::string> names = suites_of_sides(arguments.suites);
+  const std::vector<std::string> names = suites_of_sides(arguments.suites, arguments.sides);
   std::vector<PreparedRun> all;
   std::set<fs::path> folders;
   for (const std::string& name : names) {
@@ -344,9 +345,10 @@ void add_gate_arguments(Command& command, AbArguments& arguments) {
 
 void declare_ab(Command& command) {
   const auto arguments = std::make_shared<AbArguments>();
-  add_suite_arguments(command, arguments->suites,
-                      "BASE NEW [--SETTING VALUES]…\n--base X --new Y SUITE…\n"
-                      "--base-set NAME=VALUE --new-set NAME=VALUE SUITE…\n--resume FOLDER");
+  add_suite_arguments(
+      command, arguments->suites,
+      "BASE NEW [--SETTING VALUES]…\n--base X --new Y SUITE…\n"
+      "--base-set NAME=VALUE --new-set NAME=VALUE SUITE… | MECHANISM\n--resume FOLDER");
   SideArguments& sides = arguments->sides;
   command.option("--base", sides.base,
                  "On a suite: a build's folder or worker, a plugin, or NAME/IMPLEMENTATION");

@@ -197,7 +197,7 @@ ExpandedSides pair_sides(SuiteArguments& arguments) {
   return expanded;
 }
 
-std::vector<std::string> suites_of_sides(SuiteArguments& arguments) {
+std::vector<std::string> suites_of_sides(SuiteArguments& arguments, const SideArguments& sides) {
   const std::vector<std::string> names = take_names(arguments);
   if (names.empty()) {
     throw UsageFailure(
@@ -207,6 +207,7 @@ std::vector<std::string> suites_of_sides(SuiteArguments& arguments) {
   std::set<fs::path> files;
   for (const std::string& name : names) {
     if (!names_suite(name)) {
+      if (sides.base.empty() && sides.changed.empty()) continue;  // a mechanism at two settings
       throw UsageFailure(
           "ab --base X --new Y takes suites, and " + text::quotable(name) +
           " is not one: expected a file NAME.json, or one of `attnbench list suites`");
@@ -224,7 +225,9 @@ ExpandedSides suite_sides(const std::string& name, SuiteArguments& arguments,
   for (std::string* const side : {&sides.base, &sides.changed}) {
     if (!side->empty()) *side = mechanism_named(*side, arguments.plugins);
   }
-  const suite::Document document = load_suite(name, arguments);
+  const suite::Document document =
+      names_suite(name) ? load_suite(name, arguments)
+                        : suite::from_command_line({mechanism_named(name, arguments.plugins)});
   std::vector<OneSide> two = sides_of(arguments, document, sides);
   for (OneSide& side : two) side.catalogue = catalogue_with(side.build);
   for (std::size_t i = 0; i < 2; ++i) {

@@ -33,9 +33,9 @@ struct ExpandedSides {
 /// UsageFailure.
 ExpandedSides pair_sides(SuiteArguments& arguments);
 
-/// The suites that the command line names, one or more. Throws UsageFailure for anything else, and
-/// for one that is named twice.
-std::vector<std::string> suites_of_sides(SuiteArguments& arguments);
+/// The suites that the command line names, one or more; mechanisms, too, where the sides differ in
+/// settings alone. Throws UsageFailure for anything else, and for a suite that is named twice.
+std::vector<std::string> suites_of_sides(SuiteArguments& arguments, const SideArguments& sides);
 
 /// The cells of a suite on two sides. Throws UsageFailure; EnvironmentFailure where a worker does
 /// not start.
