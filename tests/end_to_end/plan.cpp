@@ -82,3 +82,15 @@ TEST_CASE("plan: paper profiles of Long Range Arena say that they are for GPUs",
     CHECK((quick.out.find("Pathfinder stays at chance") != quick.out.npos) == has_pathfinder);
   }
 }
+
+TEST_CASE("plan: several settings may follow one --set", "[program]") {
+  const Finished several = plan("latte --set heads=4 head_dim=80 --length 512 --json");
+  INFO(several.err);
+  REQUIRE(several.exit_code == 0);
+  const Json settings = Json::parse(several.out).at(0)["cells"].at(0)["settings"];
+  CHECK(settings["heads"] == 4);
+  CHECK(settings["head_dim"] == 80);
+  const Finished slip = plan("latte headz=4");
+  CHECK(slip.exit_code == 2);
+  CHECK_THAT(slip.err, Catch::Contains("headz") && Catch::Contains("heads"));
+}

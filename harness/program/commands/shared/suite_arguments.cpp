@@ -19,7 +19,8 @@ namespace {
 constexpr const char* usage_note =
     "A mechanism or alias by name (`attnbench list`), or with its implementation: latte/scan.\n"
     "A setting of the task or an option of a mechanism takes VALUE, A,B,C, FIRST..LAST (doubling)\n"
-    "or FIRST..LAST:STEP.";
+    "or FIRST..LAST:STEP. Without a suite the task is `kernel`; --task NAME is another one\n"
+    "(`attnbench list tasks`).";
 
 bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--", 0) == 0; }
 
@@ -64,7 +65,7 @@ void add_setting_arguments(Command& command, SuiteArguments& arguments, const st
   command.accept_other_words(usage, usage_note);
   command
       .option("--set", arguments.choices.set,
-              "NAME=VALUES: a setting or an option, over the suite's (repeatable)")
+              "NAME=VALUES…: settings or options, over the suite's (repeatable)")
       .repeatable();
   command.option("--device", arguments.choices.device, "cpu, cuda or cuda:N, over the suite's");
   add_data_argument(command);
@@ -81,7 +82,8 @@ void add_suite_arguments(Command& command, SuiteArguments& arguments, const std:
       .repeatable();
   command
       .option("--only", choices.only,
-              "Regular expression (RE2's syntax): only matching cells (repeatable)")
+              "Regular expression (RE2's syntax): only matching cells. It searches task, label, "
+              "what varies, id, mechanism/implementation, device and each NAME=VALUE (repeatable)")
       .repeatable();
   command
       .option("--skip", choices.skip,
@@ -96,6 +98,17 @@ bool names_suite(const std::string& name) {
          !own_suite(name + ".json").empty();
 }
 
+/// Whether the word is NAME=VALUE; not NAME=python:…, a mechanism with a name of its own.
+bool is_setting(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos || names_suite(word)) return false;
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), in_name) &&
+         word.compare(equals + 1, 7, "python:") != 0;
+}
+
 void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
                 std::vector<std::string>& sets) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -103,7 +116,7 @@ void sort_words(const std::vector<std::string>& words, std::vector<std::string>&
       if (words[i].size() > 1 && words[i].front() == '-') {
         throw UsageFailure("there is no flag " + words[i] + "; --help lists them");
       }
-      names.push_back(words[i]);
+      (is_setting(words[i]) ? sets : names).push_back(words[i]);
       continue;
     }
     std::string name = words[i].substr(2), value = "true";

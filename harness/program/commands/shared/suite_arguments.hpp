@@ -44,7 +44,8 @@ suite::Document load_suite(const std::string& name, SuiteArguments& arguments);
 /// close to a declared one is refused.
 std::vector<std::string> take_names(SuiteArguments& arguments);
 
-/// Splits undeclared words into `names` and, as NAME=VALUE, `sets`.
+/// Splits undeclared words into `names` and, as NAME=VALUE, `sets`: flags with their values, and
+/// words that are NAME=VALUE already, as in `--set heads=4 head_dim=80`.
 void sort_words(const std::vector<std::string>& words, std::vector<std::string>& names,
                 std::vector<std::string>& sets);
 
