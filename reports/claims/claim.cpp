@@ -103,7 +103,7 @@ void from_json(const Json& json, Bounds& bounds) {
   if ((!bounds.low && !bounds.high) || crossed) refuse_value(bounds_form, json);
 }
 
-ATTNBENCH_JSON_CODEC(Quantity) {
+ATTNBENCH_JSON_CODEC(ClaimedQuantity) {
   JSON_AT(of, label);
   JSON_MAYBE(segment);
   json.rest(value.settings);
@@ -129,7 +129,7 @@ void from_json(const Json& json, Predicate& value) {
   validate(value, json);
 }
 
-ATTNBENCH_JSON_CODEC(Published) { JSON_AT(value, source); }
+ATTNBENCH_JSON_CODEC(PublishedValue) { JSON_AT(value, source); }
 
 static void claim_fields(auto& json, OrConst<PaperClaim> auto& value) {
   JSON_AT(name, claim, place);

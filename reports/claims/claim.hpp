@@ -13,7 +13,7 @@
 namespace attnbench::reports::claims {
 
 /// A number of one cell, of the seeds of one training, or of the cells along a line.
-struct Quantity {
+struct ClaimedQuantity {
   /// "time" (that cells are ranked by), "time.PART", "memory.NAME", "metrics.NAME", "accuracy",
   /// "bits_per_byte" or "states_in_use".
   std::string of;
@@ -32,18 +32,20 @@ struct Bounds {
 
 /// Exactly one of the forms is there.
 struct Predicate {
-  std::vector<Quantity> less;        ///< each is less than the next
-  std::vector<Quantity> ratio;       ///< the first over the second is within bounds
-  std::vector<Quantity> difference;  ///< the first minus the second is within bounds
-  std::vector<Quantity> crossing;    ///< the first becomes less than the second, along a setting
-  std::optional<Quantity> value;     ///< it is within bounds
-  std::optional<Quantity> slope;     ///< the exponent of growth along a setting is within bounds
-  std::vector<Predicate> all;        ///< each of them holds
-  std::string along;  ///< the setting; the other forms then hold at each of its values
+  std::vector<ClaimedQuantity> less;        ///< each is less than the next
+  std::vector<ClaimedQuantity> ratio;       ///< the first over the second is within bounds
+  std::vector<ClaimedQuantity> difference;  ///< the first minus the second is within bounds
+  std::vector<ClaimedQuantity>
+      crossing;  ///< the first becomes less than the second, along a setting
+  std::optional<ClaimedQuantity> value;  ///< it is within bounds
+  std::optional<ClaimedQuantity>
+      slope;                   ///< the exponent of growth along a setting is within bounds
+  std::vector<Predicate> all;  ///< each of them holds
+  std::string along;           ///< the setting; the other forms then hold at each of its values
   std::optional<Bounds> within;
 };
 
-struct Published {
+struct PublishedValue {
   std::string value;
   std::string source;
 };
@@ -53,7 +55,7 @@ struct PaperClaim {
   std::string name;   ///< unique in its paper
   std::string claim;  ///< the sentence
   std::string place;  ///< "Figure 2, section 5.1"
-  std::optional<Published> published;
+  std::optional<PublishedValue> published;
   std::string suite;
   std::optional<Predicate> predicate;
   std::string not_run;  ///< why nothing shows it; without a predicate
@@ -64,10 +66,10 @@ struct PaperClaim {
 };
 
 // to_json writes a part as the files have it; from_json throws SchemaError.
-ATTNBENCH_JSON(Quantity);
+ATTNBENCH_JSON(ClaimedQuantity);
 ATTNBENCH_JSON(Bounds);
 ATTNBENCH_JSON(Predicate);
-ATTNBENCH_JSON(Published);
+ATTNBENCH_JSON(PublishedValue);
 ATTNBENCH_JSON(PaperClaim);
 
 /// The claims of all FOLDER/*.json, papers by name and within one as its file has them. Throws

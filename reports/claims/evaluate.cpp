@@ -24,53 +24,53 @@ std::string interval_text(const Estimate& estimate) {
 }
 
 /// How an estimate lies to bounds, which themselves are inside unless `strict`.
-Finding judged(const Estimate& estimate, const Bounds& bounds, bool strict = false) {
+Evidence judged(const Estimate& estimate, const Bounds& bounds, bool strict = false) {
   const auto below = [strict](double a, double b) { return strict ? a < b : a <= b; };
   const auto inside = [&](double low, double high) {
     return (!bounds.low || below(*bounds.low, low)) && (!bounds.high || below(high, *bounds.high));
   };
   const bool outside = (bounds.high && !below(estimate.low, *bounds.high)) ||
                        (bounds.low && !below(*bounds.low, estimate.high));
-  Finding finding;
-  finding.leaning = inside(estimate.median, estimate.median) ? Leaning::towards : Leaning::against;
-  finding.outcome = Outcome::undecided;
+  Evidence evidence;
+  evidence.leaning = inside(estimate.median, estimate.median) ? Leaning::towards : Leaning::against;
+  evidence.outcome = ClaimOutcome::undecided;
   if (outside) {
-    finding.outcome = Outcome::opposite;
+    evidence.outcome = ClaimOutcome::opposite;
   } else if (inside(estimate.low, estimate.high)) {
-    finding.outcome = Outcome::seen;
+    evidence.outcome = ClaimOutcome::seen;
   } else {
-    finding.reason = "the interval reaches across the bound";
+    evidence.reason = "the interval reaches across the bound";
   }
-  return finding;
+  return evidence;
 }
 
-Finding undecided(const std::string& reason, Leaning leaning = Leaning::none) {
-  Finding finding;
-  finding.outcome = Outcome::undecided;
-  finding.leaning = leaning;
-  finding.reason = reason;
-  return finding;
+Evidence undecided(const std::string& reason, Leaning leaning = Leaning::none) {
+  Evidence evidence;
+  evidence.outcome = ClaimOutcome::undecided;
+  evidence.leaning = leaning;
+  evidence.reason = reason;
+  return evidence;
 }
 
-/// The finding of a value that is not there.
-Finding missing(const Value& value) {
-  Finding finding = undecided(value.missing);
-  if (value.absent) finding.outcome = Outcome::not_run;
-  return finding;
+/// The evidence of a value that is not there.
+Evidence missing(const Value& value) {
+  Evidence evidence = undecided(value.missing);
+  if (value.absent) evidence.outcome = ClaimOutcome::not_run;
+  return evidence;
 }
 
-/// All of the findings: the opposite of one is the opposite of all; what was not run is not known.
-Finding combined(const std::vector<Finding>& findings) {
-  Finding all;
-  all.outcome = Outcome::seen;
+/// All of the parts: the opposite of one is the opposite of all; what was not run is not known.
+Evidence combined(const std::vector<Evidence>& parts) {
+  Evidence all;
+  all.outcome = ClaimOutcome::seen;
   bool against = false, pointing = true;
-  for (const Finding& one : findings) {
-    against = against || one.outcome == Outcome::opposite || one.leaning == Leaning::against;
+  for (const Evidence& one : parts) {
+    against = against || one.outcome == ClaimOutcome::opposite || one.leaning == Leaning::against;
     pointing = pointing && one.leaning != Leaning::none;
-    if (one.outcome == Outcome::opposite || all.outcome == Outcome::opposite) {
-      all.outcome = Outcome::opposite;
-    } else if (one.outcome != Outcome::seen) {
-      all.outcome = all.outcome == Outcome::undecided ? Outcome::undecided : one.outcome;
+    if (one.outcome == ClaimOutcome::opposite || all.outcome == ClaimOutcome::opposite) {
+      all.outcome = ClaimOutcome::opposite;
+    } else if (one.outcome != ClaimOutcome::seen) {
+      all.outcome = all.outcome == ClaimOutcome::undecided ? ClaimOutcome::undecided : one.outcome;
     }
     if (!one.found.empty()) all.found += (all.found.empty() ? "" : "; ") + one.found;
     if (!one.reason.empty() && all.reason.find(one.reason) == std::string::npos) {
@@ -81,7 +81,7 @@ Finding combined(const std::vector<Finding>& findings) {
   return all;
 }
 
-using Compare = std::function<Finding(const Value& a, const Value& b)>;
+using Compare = std::function<Evidence(const Value& a, const Value& b)>;
 
 // ---- two values
 
@@ -99,13 +99,13 @@ double quotient(double a, double b) {
   return a / b;
 }
 
-Finding compare_ratio(const Value& a, const Value& b, const Bounds& bounds, bool strict) {
+Evidence compare_ratio(const Value& a, const Value& b, const Bounds& bounds, bool strict) {
   const Estimate ratio{quotient(a.estimate.median, b.estimate.median),
                        quotient(a.estimate.low, b.estimate.high),
                        quotient(a.estimate.high, b.estimate.low)};
-  Finding finding = judged(ratio, bounds, strict);
-  finding.found = pair_words(a, b) + ": ratio " + interval_text(ratio);
-  return finding;
+  Evidence evidence = judged(ratio, bounds, strict);
+  evidence.found = pair_words(a, b) + ": ratio " + interval_text(ratio);
+  return evidence;
 }
 
 /// Why the seeds of two trainings tell nothing yet; empty where they do.
@@ -132,7 +132,7 @@ double reach_of_mean(const std::vector<double>& numbers) {
 }
 
 /// Differences between trainings of one seed, by Student's t.
-Finding compare_difference(const Value& a, const Value& b, const Bounds& bounds, bool strict) {
+Evidence compare_difference(const Value& a, const Value& b, const Bounds& bounds, bool strict) {
   const double mean = a.estimate.median - b.estimate.median;
   Estimate difference{mean, mean, mean};
   const std::string reason = seeds_reason(a, b);
@@ -145,11 +145,11 @@ Finding compare_difference(const Value& a, const Value& b, const Bounds& bounds,
     const double reach = reach_of_mean(differences);
     difference = {mean, mean - reach, mean + reach};
   }
-  Finding finding = judged(difference, bounds, strict);
-  if (!reason.empty()) finding = undecided(reason, finding.leaning);
-  finding.found = pair_words(a, b) + ": difference " + interval_text(difference) +
-                  (paired ? " over " + std::to_string(a.seeds.size()) + " seeds" : "");
-  return finding;
+  Evidence evidence = judged(difference, bounds, strict);
+  if (!reason.empty()) evidence = undecided(reason, evidence.leaning);
+  evidence.found = pair_words(a, b) + ": difference " + interval_text(difference) +
+                   (paired ? " over " + std::to_string(a.seeds.size()) + " seeds" : "");
+  return evidence;
 }
 
 Compare smaller() {
@@ -162,15 +162,15 @@ Compare smaller() {
 // ---- quantities, once or along a setting
 
 /// Throws UsageError where numbers of different kinds are compared.
-void expect_same_kind(const std::vector<Quantity>& quantities) {
-  for (const Quantity& quantity : quantities) {
+void expect_same_kind(const std::vector<ClaimedQuantity>& quantities) {
+  for (const ClaimedQuantity& quantity : quantities) {
     if (unit_of(quantity.of) == unit_of(quantities.front().of)) continue;
     throw UsageError("\"" + text::quotable(quantity.of) + "\" is compared with \"" +
                      text::quotable(quantities.front().of) + "\"");
   }
 }
 
-Finding compare_values(const Value& a, const Value& b, const Compare& compare) {
+Evidence compare_values(const Value& a, const Value& b, const Compare& compare) {
   for (const Value* value : {&a, &b}) {
     if (!value->missing.empty()) return missing(*value);
   }
@@ -179,96 +179,96 @@ Finding compare_values(const Value& a, const Value& b, const Compare& compare) {
 
 /// Holds at every value of the setting that both have. What does not is said; of what does, both
 /// ends.
-Finding compare_lines(Cells& cells, const Quantity& a, const Quantity& b, const std::string& along,
-                      const Compare& compare) {
+Evidence compare_lines(Cells& cells, const ClaimedQuantity& a, const ClaimedQuantity& b,
+                       const std::string& along, const Compare& compare) {
   const auto first = cells.line(a, along), second = cells.line(b, along);
-  std::vector<Finding> findings;
+  std::vector<Evidence> parts;
   for (const auto& [place, value] : first) {
     const auto other = second.find(place);
-    if (other != second.end()) findings.push_back(compare_values(value, other->second, compare));
+    if (other != second.end()) parts.push_back(compare_values(value, other->second, compare));
   }
-  if (findings.empty()) {
-    Finding finding = undecided("there is no " + along + " at which both were measured");
-    finding.outcome = Outcome::not_run;
-    return finding;
+  if (parts.empty()) {
+    Evidence evidence = undecided("there is no " + along + " at which both were measured");
+    evidence.outcome = ClaimOutcome::not_run;
+    return evidence;
   }
-  const Finding all = combined(findings);
-  std::vector<Finding> said;
-  for (const Finding& one : findings) {
-    if (one.outcome != Outcome::seen) said.push_back(one);
+  const Evidence all = combined(parts);
+  std::vector<Evidence> said;
+  for (const Evidence& one : parts) {
+    if (one.outcome != ClaimOutcome::seen) said.push_back(one);
   }
-  if (said.empty()) said.push_back(findings.front());
-  if (all.outcome == Outcome::seen && findings.size() > 1) said.push_back(findings.back());
-  Finding shown = combined(said);
+  if (said.empty()) said.push_back(parts.front());
+  if (all.outcome == ClaimOutcome::seen && parts.size() > 1) said.push_back(parts.back());
+  Evidence shown = combined(said);
   shown.outcome = all.outcome;
   shown.leaning = all.leaning;
   return shown;
 }
 
-Finding compare_pair(Cells& cells, const Quantity& a, const Quantity& b, const std::string& along,
-                     const Compare& compare) {
+Evidence compare_pair(Cells& cells, const ClaimedQuantity& a, const ClaimedQuantity& b,
+                      const std::string& along, const Compare& compare) {
   if (!along.empty()) return compare_lines(cells, a, b, along, compare);
   return compare_values(cells.value(a), cells.value(b), compare);
 }
 
-Finding compare_chain(Cells& cells, const Predicate& predicate) {
-  std::vector<Finding> findings;
+Evidence compare_chain(Cells& cells, const Predicate& predicate) {
+  std::vector<Evidence> parts;
   for (std::size_t i = 1; i < predicate.less.size(); ++i) {
-    findings.push_back(
+    parts.push_back(
         compare_pair(cells, predicate.less[i - 1], predicate.less[i], predicate.along, smaller()));
   }
-  return combined(findings);
+  return combined(parts);
 }
 
 // ---- lines
 
-Finding crossing_finding(const verdict::CrossingStatement& crossing,
-                         const std::optional<Bounds>& within) {
+Evidence crossing_evidence(const verdict::CrossingStatement& crossing,
+                           const std::optional<Bounds>& within) {
   using verdict::CrossingKind;
-  Finding finding = undecided("");
+  Evidence evidence = undecided("");
   switch (crossing.crossing) {
     case CrossingKind::found: {
       const Estimate length{crossing.length, crossing.low.value_or(crossing.shortest),
                             crossing.high};
-      if (within) finding = judged(length, *within);
-      if (!within) finding.outcome = Outcome::seen;
-      finding.found = "from " + interval_text(length) + " on";
+      if (within) evidence = judged(length, *within);
+      if (!within) evidence.outcome = ClaimOutcome::seen;
+      evidence.found = "from " + interval_text(length) + " on";
       break;
     }
     case CrossingKind::below:
-      finding.outcome = Outcome::seen;
+      evidence.outcome = ClaimOutcome::seen;
       if (within && within->low) {
         const bool apart = crossing.shortest <= *within->low;
-        finding.outcome = apart ? Outcome::opposite : Outcome::undecided;
-        finding.reason = apart ? "" : "shorter ones would tell";
+        evidence.outcome = apart ? ClaimOutcome::opposite : ClaimOutcome::undecided;
+        evidence.reason = apart ? "" : "shorter ones would tell";
       }
-      finding.found = "at every length from " + number_text(crossing.shortest) + " to " +
-                      number_text(crossing.longest);
+      evidence.found = "at every length from " + number_text(crossing.shortest) + " to " +
+                       number_text(crossing.longest);
       break;
     case CrossingKind::none:
     case CrossingKind::reverse:
-      finding.outcome = within && within->high && *within->high <= crossing.longest
-                            ? Outcome::opposite
-                            : Outcome::undecided;
-      if (!within) finding.outcome = Outcome::opposite;
-      finding.reason = finding.outcome == Outcome::undecided ? "longer ones would tell" : "";
-      finding.found = "not up to " + number_text(crossing.longest);
-      finding.leaning = Leaning::against;
+      evidence.outcome = within && within->high && *within->high <= crossing.longest
+                             ? ClaimOutcome::opposite
+                             : ClaimOutcome::undecided;
+      if (!within) evidence.outcome = ClaimOutcome::opposite;
+      evidence.reason = evidence.outcome == ClaimOutcome::undecided ? "longer ones would tell" : "";
+      evidence.found = "not up to " + number_text(crossing.longest);
+      evidence.leaning = Leaning::against;
       break;
     case CrossingKind::several:
-      finding.reason = "the order changes more than once";
+      evidence.reason = "the order changes more than once";
       break;
     case CrossingKind::undecided:
-      finding.reason = "intervals overlap at the greatest";
+      evidence.reason = "intervals overlap at the greatest";
       break;
     case CrossingKind::missing:
-      finding.reason = "too few places have both times";
+      evidence.reason = "too few places have both times";
       break;
   }
-  return finding;
+  return evidence;
 }
 
-Finding evaluate_crossing(Cells& cells, const Predicate& predicate) {
+Evidence evaluate_crossing(Cells& cells, const Predicate& predicate) {
   const auto first = cells.line(predicate.crossing[0], predicate.along);
   const auto second = cells.line(predicate.crossing[1], predicate.along);
   std::vector<double> places, without;
@@ -293,21 +293,21 @@ Finding evaluate_crossing(Cells& cells, const Predicate& predicate) {
                                      : reasons);
   }
   const verdict::CrossingStatement crossing = verdict::cross(places, times, others, without);
-  Finding finding = crossing_finding(crossing, predicate.within);
-  if (!reasons.empty()) finding.reason += (finding.reason.empty() ? "" : "; ") + reasons;
+  Evidence evidence = crossing_evidence(crossing, predicate.within);
+  if (!reasons.empty()) evidence.reason += (evidence.reason.empty() ? "" : "; ") + reasons;
   const auto at = [&](const std::map<double, Value>& line, double place) {
     return line.at(place).words();
   };
-  finding.found += (finding.found.empty() ? "" : "; ") + predicate.crossing[0].label + " against " +
-                   predicate.crossing[1].label + " at " + number_text(places.front()) + ": " +
-                   at(first, places.front()) + ", " + at(second, places.front()) + "; at " +
-                   number_text(places.back()) + ": " + at(first, places.back()) + ", " +
-                   at(second, places.back());
-  return finding;
+  evidence.found += (evidence.found.empty() ? "" : "; ") + predicate.crossing[0].label +
+                    " against " + predicate.crossing[1].label + " at " +
+                    number_text(places.front()) + ": " + at(first, places.front()) + ", " +
+                    at(second, places.front()) + "; at " + number_text(places.back()) + ": " +
+                    at(first, places.back()) + ", " + at(second, places.back());
+  return evidence;
 }
 
 /// The mean over seeds, by Student's t; or one number as it is.
-Finding evaluate_value(Cells& cells, const Predicate& predicate) {
+Evidence evaluate_value(Cells& cells, const Predicate& predicate) {
   const Value value = cells.value(*predicate.value);
   if (!value.missing.empty()) return missing(value);
   Estimate estimate = value.estimate;
@@ -317,15 +317,15 @@ Finding evaluate_value(Cells& cells, const Predicate& predicate) {
     const double reach = reach_of_mean(numbers);
     estimate = {estimate.median, estimate.median - reach, estimate.median + reach};
   }
-  Finding finding = judged(estimate, *predicate.within);
+  Evidence evidence = judged(estimate, *predicate.within);
   std::string reason = value.trained && value.seeds.size() == 1 ? "one seed" : "";
   if (!value.converged) reason += reason.empty() ? "not converged" : ", not converged";
-  if (!reason.empty()) finding = undecided(reason, finding.leaning);
-  finding.found = value.name() + ": " + interval_text(estimate);
-  return finding;
+  if (!reason.empty()) evidence = undecided(reason, evidence.leaning);
+  evidence.found = value.name() + ": " + interval_text(estimate);
+  return evidence;
 }
 
-Finding evaluate_slope(Cells& cells, const Predicate& predicate) {
+Evidence evaluate_slope(Cells& cells, const Predicate& predicate) {
   std::vector<GrowthPoint> points;
   std::string without;
   for (const auto& [place, value] : cells.line(*predicate.slope, predicate.along)) {
@@ -338,19 +338,19 @@ Finding evaluate_slope(Cells& cells, const Predicate& predicate) {
   }
   const GrowthFit fit = fit_growth(points);
   if (!fit.measured) return undecided(without.empty() ? fit.reason : without);
-  Finding finding = judged({*fit.measured, fit.low, fit.high}, *predicate.within);
-  finding.found = predicate.slope->label + ": exponent " +
-                  interval_text({*fit.measured, fit.low, fit.high}) + " from " +
-                  number_text(points.front().size) + " to " + number_text(points.back().size);
-  if (!without.empty()) finding.reason += (finding.reason.empty() ? "" : "; ") + without;
-  return finding;
+  Evidence evidence = judged({*fit.measured, fit.low, fit.high}, *predicate.within);
+  evidence.found = predicate.slope->label + ": exponent " +
+                   interval_text({*fit.measured, fit.low, fit.high}) + " from " +
+                   number_text(points.front().size) + " to " + number_text(points.back().size);
+  if (!without.empty()) evidence.reason += (evidence.reason.empty() ? "" : "; ") + without;
+  return evidence;
 }
 
-Finding evaluate_predicate(Cells& cells, const Predicate& predicate) {
+Evidence evaluate_predicate(Cells& cells, const Predicate& predicate) {
   if (!predicate.all.empty()) {
-    std::vector<Finding> findings;
-    for (const Predicate& part : predicate.all) findings.push_back(evaluate_predicate(cells, part));
-    return combined(findings);
+    std::vector<Evidence> parts;
+    for (const Predicate& part : predicate.all) parts.push_back(evaluate_predicate(cells, part));
+    return combined(parts);
   }
   if (predicate.value) return evaluate_value(cells, predicate);
   if (predicate.slope) return evaluate_slope(cells, predicate);
@@ -363,7 +363,7 @@ Finding evaluate_predicate(Cells& cells, const Predicate& predicate) {
     return compare_chain(cells, predicate);
   }
   const bool ratio = !predicate.ratio.empty();
-  const std::vector<Quantity>& pair = ratio ? predicate.ratio : predicate.difference;
+  const std::vector<ClaimedQuantity>& pair = ratio ? predicate.ratio : predicate.difference;
   expect_same_kind(pair);
   return compare_pair(cells, pair[0], pair[1], predicate.along,
                       [&](const Value& a, const Value& b) {
@@ -401,25 +401,25 @@ SizeBeside size_beside(const PaperClaim& claim, const Cells& cells) {
 }
 
 /// What is not seen at a smaller size may be seen at the paper's.
-void excuse_smaller(Finding& finding, const SizeBeside& beside) {
-  if (!beside.smaller || finding.outcome != Outcome::opposite) return;
-  finding.outcome = Outcome::undecided;
-  finding.leaning = Leaning::against;
-  finding.reason = "smaller than in the paper" +
-                   (finding.reason.empty() ? std::string() : "; " + finding.reason);
+void excuse_smaller(Evidence& evidence, const SizeBeside& beside) {
+  if (!beside.smaller || evidence.outcome != ClaimOutcome::opposite) return;
+  evidence.outcome = ClaimOutcome::undecided;
+  evidence.leaning = Leaning::against;
+  evidence.reason = "smaller than in the paper" +
+                    (evidence.reason.empty() ? std::string() : "; " + evidence.reason);
 }
 
 }  // namespace
 
-const char* to_string(Outcome outcome) {
+const char* to_string(ClaimOutcome outcome) {
   switch (outcome) {
-    case Outcome::seen:
+    case ClaimOutcome::seen:
       return "seen";
-    case Outcome::opposite:
+    case ClaimOutcome::opposite:
       return "opposite seen";
-    case Outcome::undecided:
+    case ClaimOutcome::undecided:
       return "cannot tell";
-    case Outcome::not_run:
+    case ClaimOutcome::not_run:
       break;
   }
   return "not run";
@@ -437,24 +437,24 @@ const char* to_string(Leaning leaning) {
   return "";
 }
 
-Finding evaluate(const PaperClaim& claim, const result::Result& result) {
+Evidence evaluate(const PaperClaim& claim, const result::Result& result) {
   Cells cells(result);
   try {
-    Finding finding = evaluate_predicate(cells, *claim.predicate);
+    Evidence evidence = evaluate_predicate(cells, *claim.predicate);
     const SizeBeside beside = size_beside(claim, cells);
-    finding.size = beside.words;
-    excuse_smaller(finding, beside);
-    if (finding.outcome != Outcome::undecided) finding.leaning = Leaning::none;
-    return finding;
+    evidence.size = beside.words;
+    excuse_smaller(evidence, beside);
+    if (evidence.outcome != ClaimOutcome::undecided) evidence.leaning = Leaning::none;
+    return evidence;
   } catch (const UsageError& error) {
     throw UsageError("the claim " + claim.id() + ": " + error.what());
   }
 }
 
-std::string found_words(const Finding& finding) {
+std::string found_words(const Evidence& evidence) {
   std::string words;
   for (const std::string& part :
-       {std::string(to_string(finding.leaning)), finding.reason, finding.found, finding.size}) {
+       {std::string(to_string(evidence.leaning)), evidence.reason, evidence.found, evidence.size}) {
     if (!part.empty()) words += (words.empty() ? "" : "; ") + part;
   }
   return words;
@@ -467,9 +467,9 @@ std::vector<EvaluatedClaim> evaluate_all(const std::vector<PaperClaim>& claims,
     if (!claim.predicate || claim.suite != result.suite.name) continue;
     EvaluatedClaim one{claim, {}};
     try {
-      one.finding = evaluate(claim, result);
+      one.evidence = evaluate(claim, result);
     } catch (const UsageError& error) {
-      one.finding.reason = error.what();
+      one.evidence.reason = error.what();
     }
     all.push_back(std::move(one));
   }

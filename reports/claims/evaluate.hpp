@@ -13,34 +13,34 @@ namespace attnbench::reports::claims {
 /// with all of it, and at the paper's size where the claim gives one. undecided: intervals overlap,
 /// sizes are too small to refute, one seed alone, trainings that have not converged, cells that are
 /// disturbed or missing. not_run: nothing was measured for it.
-enum class Outcome { seen, opposite, undecided, not_run };
+enum class ClaimOutcome { seen, opposite, undecided, not_run };
 /// "seen", "opposite seen", "cannot tell", "not run".
-const char* to_string(Outcome outcome);
+const char* to_string(ClaimOutcome outcome);
 
 /// Where medians and means point, of what is undecided.
 enum class Leaning { none, towards, against };
 /// "", "so far as claimed", "so far the opposite".
 const char* to_string(Leaning leaning);
 
-struct Finding {
-  Outcome outcome = Outcome::not_run;
+struct Evidence {
+  ClaimOutcome outcome = ClaimOutcome::not_run;
   Leaning leaning = Leaning::none;
   std::string found;   ///< the numbers, in words; empty where there are none
   std::string reason;  ///< why it is undecided or was not run
   std::string size;    ///< "length 4,096 of 16,000"; empty where the claim gives no sizes
 };
 
-/// The finding of a claim that has a predicate. Throws UsageError naming the claim where it does
+/// The evidence of a claim that has a predicate. Throws UsageError naming the claim where it does
 /// not fit the result: a setting or metric that is not there, a quantity that selects several
 /// cells.
-Finding evaluate(const PaperClaim& claim, const result::Result& result);
+Evidence evaluate(const PaperClaim& claim, const result::Result& result);
 
-/// All that is said of a finding beside its outcome: leaning, reason, numbers, size.
-std::string found_words(const Finding& finding);
+/// All that is said of evidence beside its outcome: leaning, reason, numbers, size.
+std::string found_words(const Evidence& evidence);
 
 struct EvaluatedClaim {
   PaperClaim claim;
-  Finding finding;
+  Evidence evidence;
 };
 
 /// Those of `claims` that have a predicate and are about the result's suite. One that does not fit

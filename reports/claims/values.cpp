@@ -58,7 +58,7 @@ std::string joined(const std::set<std::string>& words) {
 }
 
 /// The number among the test of a training: the whole test's metric, or that of a segment.
-std::optional<double> test_number(const Quantity& quantity, const CellRecord& cell) {
+std::optional<double> test_number(const ClaimedQuantity& quantity, const CellRecord& cell) {
   if (quantity.of == "states_in_use") {
     if (!cell.training || !cell.training->latent_probabilities) return std::nullopt;
     return cell.training->latent_probabilities->in_use;
@@ -91,12 +91,12 @@ std::string number_text(double number) {
   return formatted("%.0f", whole ? number : std::round(number / step) * step);
 }
 
-Unit unit_of(const std::string& of) {
-  if (is_time(of)) return Unit::seconds;
-  if (of == "accuracy" || of == "states_in_use") return Unit::share;
-  if (of == "bits_per_byte") return Unit::bits;
-  if (begins(of, "memory.") || of == "metrics.state_bytes") return Unit::bytes;
-  if (begins(of, "metrics.")) return Unit::number;
+ValueUnit unit_of(const std::string& of) {
+  if (is_time(of)) return ValueUnit::seconds;
+  if (of == "accuracy" || of == "states_in_use") return ValueUnit::share;
+  if (of == "bits_per_byte") return ValueUnit::bits;
+  if (begins(of, "memory.") || of == "metrics.state_bytes") return ValueUnit::bytes;
+  if (begins(of, "metrics.")) return ValueUnit::number;
   throw UsageError("\"" + text::quotable(of) +
                    "\": expected time, time.PASS, memory.NAME, metrics.NAME, accuracy, "
                    "bits_per_byte or states_in_use");
@@ -106,15 +106,15 @@ std::string Value::name() const { return label + (place.empty() ? "" : " at " + 
 
 std::string Value::words() const {
   switch (unit) {
-    case Unit::seconds:
+    case ValueUnit::seconds:
       return text::measured_seconds(estimate.median, estimate.low, estimate.high);
-    case Unit::bytes:
+    case ValueUnit::bytes:
       return text::human_bytes(estimate.median);
-    case Unit::share:
+    case ValueUnit::share:
       return formatted("%.4g", estimate.median);
-    case Unit::bits:
+    case ValueUnit::bits:
       return formatted("%.3f bits", estimate.median);
-    case Unit::number:
+    case ValueUnit::number:
       break;
   }
   return formatted("%.4g", estimate.median);
@@ -132,7 +132,7 @@ Cells::Cells(const result::Result& result) : result_(result), panels_(reports::p
   }
 }
 
-Cells::Matches Cells::of_label(const Quantity& quantity, const std::string& but_for) const {
+Cells::Matches Cells::of_label(const ClaimedQuantity& quantity, const std::string& but_for) const {
   Matches cells;
   for (const CellRecord& cell : result_.cells) {
     if (cell.label == quantity.label) cells.push_back(&cell);
@@ -174,7 +174,7 @@ Cells::Matches Cells::of_label(const Quantity& quantity, const std::string& but_
   return cells;
 }
 
-Value Cells::value(const Quantity& quantity) {
+Value Cells::value(const ClaimedQuantity& quantity) {
   Value value;
   value.unit = unit_of(quantity.of);
   value.trained = is_trained(quantity.of);
@@ -206,7 +206,7 @@ Value Cells::value(const Quantity& quantity) {
   return measured(quantity, cells, std::move(value));
 }
 
-Value Cells::measured(const Quantity& quantity, const Matches& cells, Value value) const {
+Value Cells::measured(const ClaimedQuantity& quantity, const Matches& cells, Value value) const {
   const CellRecord& cell = *cells.front();
   const auto throw_unmeasured = [&] {
     throw UsageError("no \"" + text::quotable(quantity.of) + "\" was measured of " + value.name());
@@ -247,7 +247,7 @@ Value Cells::measured(const Quantity& quantity, const Matches& cells, Value valu
   return value;
 }
 
-Value Cells::trained(const Quantity& quantity, const Matches& cells, Value value) const {
+Value Cells::trained(const ClaimedQuantity& quantity, const Matches& cells, Value value) const {
   const Rate* rate = nullptr;
   for (const CellRecord* cell : cells) {
     const auto chosen = chosen_.find(cell);
@@ -278,12 +278,12 @@ Value Cells::trained(const Quantity& quantity, const Matches& cells, Value value
   return value;
 }
 
-std::map<double, Value> Cells::line(const Quantity& quantity, const std::string& along) {
+std::map<double, Value> Cells::line(const ClaimedQuantity& quantity, const std::string& along) {
   std::map<double, Value> values;
   for (const CellRecord* cell : of_label(quantity, along)) {
     const auto place = value_of(*cell, along);
     if (!place || !place->is_number() || values.contains(place->get<double>())) continue;
-    Quantity there = quantity;
+    ClaimedQuantity there = quantity;
     there.settings[along] = *place;
     values.emplace(place->get<double>(), value(there));
   }

@@ -13,17 +13,17 @@
 
 namespace attnbench::reports::claims {
 
-enum class Unit { seconds, bytes, number, share, bits };
+enum class ValueUnit { seconds, bytes, number, share, bits };
 
 /// A number in three digits, or whole: "0.346", "1170", "16384", "428 k".
 std::string number_text(double number);
 
 /// The unit of a kind of quantity. Throws UsageError for an unknown kind.
-Unit unit_of(const std::string& of);
+ValueUnit unit_of(const std::string& of);
 
 /// A quantity in a result: an estimate, the seeds of a training, or why there is none.
 struct Value {
-  Unit unit = Unit::number;
+  ValueUnit unit = ValueUnit::number;
   Estimate estimate;               ///< of a training the mean over seeds, without an interval
   bool trained = false;            ///< the number is of a training
   std::map<double, double> seeds;  ///< of a training, by seed
@@ -46,10 +46,10 @@ class Cells {
   /// The quantity of one cell, or of a training's seeds at the learning rate that validation chose.
   /// Throws UsageError where the quantity is of no known kind, names a setting or metric that its
   /// cells do not have, or selects several cells.
-  Value value(const Quantity& quantity);
+  Value value(const ClaimedQuantity& quantity);
 
   /// The quantity by each value of the setting `along` that the label's cells have.
-  std::map<double, Value> line(const Quantity& quantity, const std::string& along);
+  std::map<double, Value> line(const ClaimedQuantity& quantity, const std::string& along);
 
   /// The cells that were asked for so far.
   const std::set<const result::CellRecord*>& used() const { return used_; }
@@ -57,9 +57,9 @@ class Cells {
  private:
   using Matches = std::vector<const result::CellRecord*>;
 
-  Matches of_label(const Quantity& quantity, const std::string& but_for = "") const;
-  Value measured(const Quantity& quantity, const Matches& cells, Value value) const;
-  Value trained(const Quantity& quantity, const Matches& cells, Value value) const;
+  Matches of_label(const ClaimedQuantity& quantity, const std::string& but_for = "") const;
+  Value measured(const ClaimedQuantity& quantity, const Matches& cells, Value value) const;
+  Value trained(const ClaimedQuantity& quantity, const Matches& cells, Value value) const;
 
   const result::Result& result_;
   std::vector<Panel> panels_;

@@ -46,12 +46,12 @@ std::string claims_html(const std::vector<claims::EvaluatedClaim>& claims) {
   std::string html =
       "<div class=\"scroll\"><table class=\"words\">\n<thead><tr><th>claim</th><th>here</th>"
       "<th>found</th></tr></thead>\n";
-  for (const auto& [claim, finding] : claims) {
+  for (const auto& [claim, evidence] : claims) {
     const std::string published =
         claim.published ? "; published: " + claim.published->value : std::string();
     html += "<tr><td>" + escape_html(claim.claim + " (" + claim.place + published + ")") +
-            "</td><td>" + escape_html(to_string(finding.outcome)) + "</td><td>" +
-            escape_html(found_words(finding)) + "</td></tr>\n";
+            "</td><td>" + escape_html(to_string(evidence.outcome)) + "</td><td>" +
+            escape_html(found_words(evidence)) + "</td></tr>\n";
   }
   return html + "</table></div>\n";
 }

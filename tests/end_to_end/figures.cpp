@@ -88,7 +88,7 @@ TEST_CASE("figures --claims: what papers claim, by stored results or by a run",
              Contains("latte_v1.scan_overtakes") && Contains(" claims: ") && Contains(" not run"));
   const Json one = Json::parse(figures("--claims latte_v1.scan_overtakes --json").out);
   REQUIRE(one.size() == 1);
-  CHECK(one[0]["finding"]["outcome"] == "seen");
+  CHECK(one[0]["evidence"]["outcome"] == "seen");
   const std::string run = source_folder() + "/reports/gallery/copy_task.json";
   for (const Json& claim : Json::parse(figures("--claims --json " + run).out)) {
     CHECK(claim["suite"] == "copy_task");

@@ -184,9 +184,9 @@ fs::path gallery_folder(const FiguresArguments& arguments, const fs::path& suite
 void print_claims(const std::vector<gallery::HeldClaim>& claims) {
   std::vector<TableRow> rows{{"claim", "verdict", "what it says", "what was found"}};
   for (const gallery::HeldClaim& one : claims) {
-    rows.push_back({one.claim.id(), to_string(one.finding.outcome),
+    rows.push_back({one.claim.id(), to_string(one.evidence.outcome),
                     one.claim.claim + " (" + one.claim.place + ")",
-                    reports::claims::found_words(one.finding)});
+                    reports::claims::found_words(one.evidence)});
   }
   print_columns(std::cout, rows, "", terminal_width(whole_lines));
   std::cout << gallery::counted_words(claims) << "\n";

@@ -14,11 +14,11 @@ namespace attnbench::gallery {
 namespace {
 
 namespace fs = std::filesystem;
-using reports::claims::Finding;
-using reports::claims::Outcome;
+using reports::claims::ClaimedQuantity;
+using reports::claims::ClaimOutcome;
+using reports::claims::Evidence;
 using reports::claims::PaperClaim;
 using reports::claims::Predicate;
-using reports::claims::Quantity;
 
 [[noreturn]] void refuse(const PaperClaim& claim, const std::string& what) {
   throw UsageFailure("the claim " + claim.id() + ": " + what);
@@ -41,7 +41,7 @@ std::vector<std::string> paper_names() {
 void add_labels(const Predicate& predicate, std::set<std::string>& labels) {
   for (const auto* list :
        {&predicate.less, &predicate.ratio, &predicate.difference, &predicate.crossing}) {
-    for (const Quantity& quantity : *list) labels.insert(quantity.label);
+    for (const ClaimedQuantity& quantity : *list) labels.insert(quantity.label);
   }
   for (const auto* one : {&predicate.value, &predicate.slope}) {
     if (*one) labels.insert((*one)->label);
@@ -136,8 +136,8 @@ Measured measured_of(const fs::path& file) {
 
 /// What is not decided, the suite in full may decide; what has no result, its quick profile.
 void add_command(HeldClaim& one, const IndexedSuite& suite, const Measured* measured) {
-  const Outcome outcome = one.finding.outcome;
-  if (outcome == Outcome::seen || outcome == Outcome::opposite) return;
+  const ClaimOutcome outcome = one.evidence.outcome;
+  if (outcome == ClaimOutcome::seen || outcome == ClaimOutcome::opposite) return;
   if (measured == nullptr && one.claim.not_run.empty()) {
     one.command = "attnbench figures --run " + suite.name;
     one.hours = quick_time(suite);
@@ -153,12 +153,12 @@ HeldClaim held(const PaperClaim& claim, const Measured* measured, const IndexedS
   if (claim.not_run.empty() && measured != nullptr) {
     one.measured = measured->words;
     try {
-      one.finding = reports::claims::evaluate(claim, measured->result);
+      one.evidence = reports::claims::evaluate(claim, measured->result);
     } catch (const UsageError& error) {
       throw UsageFailure(error.what());
     }
   } else {
-    one.finding.reason = claim.not_run.empty() ? "no stored result" : claim.not_run;
+    one.evidence.reason = claim.not_run.empty() ? "no stored result" : claim.not_run;
   }
   if (suite != nullptr) add_command(one, *suite, measured);
   return one;
@@ -197,12 +197,12 @@ std::vector<HeldClaim> hold_claims(const Index& index, const std::vector<std::st
 
 void to_json(nlohmann::json& json, const HeldClaim& held) {
   json = held.claim;
-  const Finding& finding = held.finding;
-  json["finding"] = {{"outcome", to_string(finding.outcome)},
-                     {"leaning", to_string(finding.leaning)},
-                     {"found", finding.found},
-                     {"reason", finding.reason},
-                     {"size", finding.size}};
+  const Evidence& evidence = held.evidence;
+  json["evidence"] = {{"outcome", to_string(evidence.outcome)},
+                      {"leaning", to_string(evidence.leaning)},
+                      {"found", evidence.found},
+                      {"reason", evidence.reason},
+                      {"size", evidence.size}};
   json["measured"] = held.measured;
   json["command"] = held.command;
   json["hours"] = held.hours;
@@ -210,10 +210,10 @@ void to_json(nlohmann::json& json, const HeldClaim& held) {
 
 std::string counted_words(const std::vector<HeldClaim>& all) {
   std::string words;
-  for (const Outcome outcome :
-       {Outcome::seen, Outcome::opposite, Outcome::undecided, Outcome::not_run}) {
+  for (const ClaimOutcome outcome : {ClaimOutcome::seen, ClaimOutcome::opposite,
+                                     ClaimOutcome::undecided, ClaimOutcome::not_run}) {
     const auto count = std::count_if(all.begin(), all.end(), [&](const HeldClaim& one) {
-      return one.finding.outcome == outcome;
+      return one.evidence.outcome == outcome;
     });
     words += (words.empty() ? ": " : ", ") + std::to_string(count) + " " + to_string(outcome);
   }

@@ -14,7 +14,7 @@ namespace attnbench::gallery {
 
 struct HeldClaim {
   reports::claims::PaperClaim claim;
-  reports::claims::Finding finding;
+  reports::claims::Evidence evidence;
   std::string measured;  ///< "2026-11-24, 1a2b3c4, profile quick"; empty where nothing was
   std::string command;   ///< that may decide it; empty where it is decided, or no suite is about it
   std::string hours;     ///< of that command, in words

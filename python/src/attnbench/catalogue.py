@@ -85,7 +85,7 @@ def claims(*names: str, program: Program = None) -> pandas.DataFrame:
         rows.append(
             {
                 **row,
-                **row["finding"],
+                **row["evidence"],
                 "id": f"{row['paper']}.{row['name']}",
                 "published": published and f"{published['value']} ({published['source']})",
             }

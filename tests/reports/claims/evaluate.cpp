@@ -42,7 +42,7 @@ PaperClaim claim_of(const Json& predicate, const Json& size = Json::object()) {
   return claim;
 }
 
-Finding found(const Json& predicate, const result::Result& result = times()) {
+Evidence found(const Json& predicate, const result::Result& result = times()) {
   return evaluate(claim_of(predicate), result);
 }
 
@@ -86,8 +86,8 @@ TEST_CASE("one time less than another is seen, its opposite and what overlaps to
   CHECK(outcome({{"less", {quantity("latte", 128), quantity("softmax", 128)}}}) == "opposite seen");
   result::Result close = times();
   close.cells[5] = timed("latte", 2048, 2.55);
-  const Finding overlapping = found(less, close);
-  CHECK(overlapping.outcome == Outcome::undecided);
+  const Evidence overlapping = found(less, close);
+  CHECK(overlapping.outcome == ClaimOutcome::undecided);
   CHECK(overlapping.leaning == Leaning::towards);
   CHECK_THAT(overlapping.reason, Contains("interval"));
 }
@@ -121,8 +121,8 @@ TEST_CASE("along a setting a claim has to hold at each of its values", "[claims]
   const auto less = [](const Json& quantities) {
     return Json{{"less", quantities}, {"along", "length"}};
   };
-  const Finding broken = found(less({quantity("latte"), quantity("softmax")}));
-  CHECK(broken.outcome == Outcome::opposite);
+  const Evidence broken = found(less({quantity("latte"), quantity("softmax")}));
+  CHECK(broken.outcome == ClaimOutcome::opposite);
   CHECK_THAT(broken.found, Contains("length 128") && Contains("length 512") && !Contains("2048"));
   const Json slower = {{"ratio", {quantity("softmax"), quantity("latte")}},
                        {"within", {0.1, 4}},
@@ -226,12 +226,12 @@ TEST_CASE("trainings are compared seed by seed", "[claims]") {
   CHECK(seen(trainings({0.9, 0.8, 0.7}, {0.85, 0.75, 0.66})) == "seen");
   CHECK(seen(trainings({0.85, 0.75, 0.66}, {0.9, 0.8, 0.7})) == "opposite seen");
   CHECK(seen(trainings({0.9, 0.7, 0.7}, {0.8, 0.8, 0.7})) == "cannot tell");
-  const Finding one = found(more_accurate, trainings({0.9}, {0.5}));
-  CHECK(one.outcome == Outcome::undecided);
+  const Evidence one = found(more_accurate, trainings({0.9}, {0.5}));
+  CHECK(one.outcome == ClaimOutcome::undecided);
   CHECK(one.leaning == Leaning::towards);
   CHECK_THAT(one.reason, Contains("one seed"));
-  const Finding early = found(more_accurate, trainings({0.5, 0.51}, {0.9, 0.91}, false));
-  CHECK(early.outcome == Outcome::undecided);
+  const Evidence early = found(more_accurate, trainings({0.5, 0.51}, {0.9, 0.91}, false));
+  CHECK(early.outcome == ClaimOutcome::undecided);
   CHECK(early.leaning == Leaning::against);
   CHECK_THAT(early.reason, Contains("not converged"));
   CHECK_THAT(found(more_accurate, trainings({0.9, 0.8}, {0.5})).reason,
@@ -249,7 +249,7 @@ TEST_CASE("a segment of the test is a quantity of its own", "[claims]") {
     return Json{{"of", "bits_per_byte"}, {"label", "latte"}, {"segment", segment}};
   };
   const result::Result result = test::result_of({test::text_cell("latte", 0.01, 0, 2.0, 2.1, 2.9)});
-  const Finding longer = found({{"less", {bits("1x"), bits("2x")}}}, result);
+  const Evidence longer = found({{"less", {bits("1x"), bits("2x")}}}, result);
   CHECK_THAT(longer.found, Contains("2.100 bits") && Contains("2.900 bits"));
   CHECK(longer.leaning == Leaning::towards);
   evaluation_refused({{"less", {bits("1x"), bits("64x")}}}, "64x", result);
@@ -285,10 +285,10 @@ TEST_CASE("the size is said beside the paper's", "[claims]") {
   CHECK_THROWS_WITH(evaluate(claim_of(less, {{"depth", 3}}), times()), Contains("\"depth\""));
   // What is not so at a smaller size may be so at the paper's; what is so, is so.
   const Json more = {{"less", {quantity("softmax", 2048), quantity("latte", 2048)}}};
-  const Finding smaller = evaluate(claim_of(more, {{"length", 16000}}), times());
-  CHECK(smaller.outcome == Outcome::undecided);
+  const Evidence smaller = evaluate(claim_of(more, {{"length", 16000}}), times());
+  CHECK(smaller.outcome == ClaimOutcome::undecided);
   CHECK(smaller.leaning == Leaning::against);
   CHECK_THAT(smaller.reason, Contains("smaller than in the paper"));
-  CHECK(evaluate(claim_of(more, {{"length", 2048}}), times()).outcome == Outcome::opposite);
-  CHECK(evaluate(claim_of(less, {{"length", 16000}}), times()).outcome == Outcome::seen);
+  CHECK(evaluate(claim_of(more, {{"length", 2048}}), times()).outcome == ClaimOutcome::opposite);
+  CHECK(evaluate(claim_of(less, {{"length", 16000}}), times()).outcome == ClaimOutcome::seen);
 }

@@ -55,11 +55,11 @@ TEST_CASE("a page shows what the paper claims of its suite, and says nothing wit
   claim.place = "Figure 1";
   claim.suite = section.result.suite.name;
   claim.predicate = claims::Predicate{};
-  claim.predicate->value =
-      claims::Quantity{"time",
-                       cell.label,
-                       "",
-                       {{"task_label", cell.task_name()}, {"length", cell.settings.at("length")}}};
+  claim.predicate->value = claims::ClaimedQuantity{
+      "time",
+      cell.label,
+      "",
+      {{"task_label", cell.task_name()}, {"length", cell.settings.at("length")}}};
   claim.predicate->within = claims::Bounds{0.0, 1e9};
   claims::PaperClaim gone = claim;
   gone.predicate->value->settings["depth"] = 3;

@@ -6,7 +6,7 @@
 
 using namespace attnbench;
 using Catch::Matchers::Contains;
-using reports::claims::Outcome;
+using reports::claims::ClaimOutcome;
 
 namespace {
 
@@ -58,7 +58,7 @@ TEST_CASE("a claim follows from the stored result, and turns with its numbers", 
   const OneClaim one;
   const auto before = one.held();
   REQUIRE(before.size() == 1);
-  CHECK(before[0].finding.outcome == Outcome::seen);
+  CHECK(before[0].evidence.outcome == ClaimOutcome::seen);
   CHECK_FALSE(before[0].measured.empty());
   CHECK(before[0].command.empty());
   Json result = Json::parse(test::read_file(one.stored()));
@@ -74,10 +74,10 @@ TEST_CASE("a claim follows from the stored result, and turns with its numbers", 
     }
   }
   test::write_file(one.stored(), result.dump());
-  CHECK(one.held()[0].finding.outcome == Outcome::opposite);
+  CHECK(one.held()[0].evidence.outcome == ClaimOutcome::opposite);
   fs::remove(one.stored());
   const auto after = one.held();
-  CHECK(after[0].finding.outcome == Outcome::not_run);
+  CHECK(after[0].evidence.outcome == ClaimOutcome::not_run);
   CHECK(after[0].command == "attnbench figures --run latte_v1_figure_2");
   CHECK(gallery::counted_words(after) ==
         "1 claim: 0 seen, 0 opposite seen, 0 cannot tell, 1 not run");
@@ -126,8 +126,8 @@ TEST_CASE("every claim of the papers can be held against what is stored", "[gall
   CHECK(claims.size() >= 45);
   for (const auto& one : claims) {
     CAPTURE(one.claim.id());
-    const bool explained = !one.finding.found.empty() || !one.finding.reason.empty();
+    const bool explained = !one.evidence.found.empty() || !one.evidence.reason.empty();
     CHECK(explained);
-    if (one.finding.outcome == Outcome::undecided) CHECK_FALSE(one.finding.reason.empty());
+    if (one.evidence.outcome == ClaimOutcome::undecided) CHECK_FALSE(one.evidence.reason.empty());
   }
 }
