@@ -83,7 +83,7 @@ class Claims:
             self.by_paper.setdefault(claim["paper"], []).append(claim)
 
     def counts(self, papers):
-        outcomes = [one["finding"]["outcome"] for paper in papers for one in self.by_paper[paper]]
+        outcomes = [one["evidence"]["outcome"] for paper in papers for one in self.by_paper[paper]]
         return f"{len(outcomes)} claims: " + ", ".join(
             f"{outcomes.count(word)} {word}" for word in OUTCOMES)
 
@@ -96,13 +96,13 @@ def hours(claim):
 
 
 def claim_row(claim, document):
-    finding = claim["finding"]
-    verdict = finding["outcome"]
+    evidence = claim["evidence"]
+    verdict = evidence["outcome"]
     verdict = f"**{verdict}**" if verdict in OUTCOMES[:2] else verdict
-    verdict += f"; {finding['leaning']}" if finding["leaning"] else ""
+    verdict += f"; {evidence['leaning']}" if evidence["leaning"] else ""
     published = claim.get("published")
     source = f" ({published['source']})" if published else ""
-    found = "; ".join(filter(None, [finding["reason"], finding["found"], finding["size"]]))
+    found = "; ".join(filter(None, [evidence["reason"], evidence["found"], evidence["size"]]))
     if claim["measured"]:
         found += f"; {suite_link(claim['suite'], document)}, {claim['measured']}"
     found += hours(claim)
