@@ -73,7 +73,7 @@ TEST_CASE("ab holds two settings of a mechanism against each other, without a su
           "[program][ab]") {
   const Ab ab;
   const Finished sets =
-      ab("--base-set chunk=8 --new-set chunk=16 latte/chunked --length 64 --heads 1 --head-dim 8 "
+      ab("--base-set chunk=8 --new-set chunk=16 latte/chunked --length 64 "
          "--rounds 6 --no-report --json");
   INFO(sets.out << sets.err);
   CHECK((sets.exit_code == 0 || sets.exit_code == 4));
