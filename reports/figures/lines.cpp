@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/text/format.hpp"
+#include "reports/figures/end_labels.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/tables/conditions.hpp"
@@ -164,8 +165,35 @@ Json disturbed_layer(const Json& y) {
                   "datum.disturbed");
 }
 
+/// Where each line ends, by what counts; by what was disturbed where there is nothing else.
+std::vector<LineEnd> ends_of(const Panel& panel, const Json& rows, const Json& published) {
+  std::vector<LineEnd> ends;
+  for (const std::string& series : panel.series) {
+    const Json* last = nullptr;
+    for (const Json* all : {&rows, &published}) {
+      for (const Json& row : *all) {
+        if (row["series"] != series) continue;
+        const auto rank = [](const Json& one) {
+          return std::pair(!one.value("disturbed", false), one["x"].get<double>());
+        };
+        if (last == nullptr || rank(row) >= rank(*last)) last = &row;
+      }
+    }
+    if (last != nullptr) ends.push_back({series, (*last)["x"], (*last)["y"].get<double>()});
+  }
+  return ends;
+}
+
+/// Whether lines can be told by labels at their ends: there are lines, along numbers that a suite
+/// chose, and not too many.
+bool is_labelled(const Panel& panel, const Panel& drawn) {
+  const std::vector<double> values = numeric_axis(panel);
+  return values.size() > 1 && values.size() == axis_values(panel).size() &&
+         panel.axis != state_bytes && drawn.series.size() <= max_labelled;
+}
+
 Json layers_of(const Panel& panel, const std::vector<std::string>& order, const Json& y,
-               const Contents& contents) {
+               const Contents& contents, bool labelled) {
   Json layers = Json::array();
   const std::string counts = contents.disturbed ? "!datum.disturbed" : "";
   const std::string filter =
@@ -173,7 +201,10 @@ Json layers_of(const Panel& panel, const std::vector<std::string>& order, const 
   if (contents.zeros || contents.others) {
     if (contents.bounds) add_bounds(layers, y, counts);
     Json encoding = {{"y", y}, {"opacity", legend_opacity(1)}};
-    layers.push_back(layer_of({{"type", "line"}, {"strokeWidth", 2}}, encoding, filter));
+    Json line = encoding;
+    line["strokeWidth"] = {
+        {"condition", {{"test", "datum.mechanism == 'softmax'"}, {"value", 3.5}}}, {"value", 2}};
+    layers.push_back(layer_of({{"type", "line"}}, line, filter));
     std::vector<std::pair<std::string, std::string>> own{{"series", "label"}, {"said", "value"}};
     if (contents.bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
     encoding.update({{"tooltip", tooltip(own)}});
@@ -182,12 +213,13 @@ Json layers_of(const Panel& panel, const std::vector<std::string>& order, const 
           {"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}};
       layers.push_back(layer_of(hollow, encoding, "!datum.disturbed && datum.zero"));
     }
-    encoding.update({{"shape", shape_encoding(panel.series, order)}});
+    const Json shape = shape_encoding(panel.series, order);
+    encoding.update({{"shape", labelled ? without_legend(shape) : shape}});
     layers.push_back(
         layer_of({{"type", "point"}, {"filled", true}, {"size", 55}}, encoding, filter));
   }
   if (contents.disturbed) layers.push_back(disturbed_layer(y));
-  layers.back().update({{"params", legend_selection()}});
+  if (!labelled) layers.back().update({{"params", legend_selection()}});
   return layers;
 }
 
@@ -216,8 +248,15 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
   shown.merge(failed_series(panel));
   const Panel drawn = with_series(panel, shown);
   const Json y = y_encoding(panel, request.axis + " (" + scale.unit + ")", heights);
-  Json layers = layers_of(drawn, order, y, contents);
+  const bool labelled = is_labelled(panel, drawn);
+  Json layers = layers_of(drawn, order, y, contents, labelled);
   add_published(layers, published, y);
+  Json x = x_encoding(panel, further_x);
+  if (labelled) {
+    const std::vector<LineEnd> ends = ends_of(drawn, contents.rows, published);
+    layers.push_back(end_label_layer(ends, y, figure_height));
+    x = with_label_room(std::move(x), ends);
+  }
   std::string caption = request.caption;
   if (!published.empty()) caption += " Hollow and dashed: published numbers.";
   if (contents.zeros) caption += " Hollow triangles at the foot: exactly 0.";
@@ -234,7 +273,8 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
        .caption = caption,
        .note =
            published.empty() ? "" : ". Hollow and dashed: published numbers, of another machine",
-       .x = x_encoding(panel, further_x),
+       .x = std::move(x),
+       .labelled = labelled,
        .rows = contents.rows,
        .layers = std::move(layers)},
       drawn, order);

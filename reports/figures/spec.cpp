@@ -17,9 +17,9 @@ namespace {
 
 /// Distinguishable for colour-blind readers, and legible on white; the page has a lighter one of
 /// each for dark backgrounds.
-constexpr std::array<const char*, 10> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                              "#b8860b", "#56a0d3", "#7f3c8d", "#6b7280",
-                                              "#8c564b", "#3d7a1f"};
+constexpr std::array<const char*, 14> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b",
+                                              "#56a0d3", "#7f3c8d", "#6b7280", "#8c564b", "#3d7a1f",
+                                              "#c2185b", "#303f9f", "#00838f", "#8a8a00"};
 constexpr std::array<const char*, 7> shapes{
     "circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "cross"};
 
@@ -89,6 +89,11 @@ Json shape_encoding(const std::vector<std::string>& series, const std::vector<st
           {"title", nullptr},
           {"legend", {{"symbolOpacity", 1}}},
           {"scale", scale_of(series, order, shapes)}};
+}
+
+Json without_legend(Json encoding) {
+  encoding["legend"] = nullptr;
+  return encoding;
 }
 
 std::vector<double> numeric_axis(const Panel& panel) {
@@ -198,7 +203,9 @@ Figure framed(Framing framing, const Panel& panel, const std::vector<std::string
   figure.subtitle += framing.note;
   Json encoding = {{"x", framing.x.is_null() ? x_encoding(panel) : std::move(framing.x)}};
   if (framing.coloured) {
-    encoding.update({{"color", colour_encoding(panel.series, order, framing.grey_from)}});
+    Json colour = colour_encoding(panel.series, order, framing.grey_from);
+    if (framing.labelled) colour = without_legend(std::move(colour));
+    encoding.update({{"color", std::move(colour)}});
   }
   figure.spec = bare_spec(figure, std::move(framing.rows));
   figure.spec["encoding"] = std::move(encoding);
@@ -213,7 +220,7 @@ Figure framed(Framing framing, const Panel& panel, const std::vector<std::string
     figure.spec.update(
         {{"layer", std::move(all)}, {"resolve", {{"scale", {{"y", "independent"}}}}}});
   }
-  if (framing.joins && panel.series.size() >= crowded) {
+  if (framing.joins && !framing.labelled && panel.series.size() >= crowded) {
     figure.spec = small_multiples(std::move(figure.spec), panel);
     figure.caption += figure.caption.empty() ? "Grey: the others." : " Grey: the others.";
   }

@@ -24,6 +24,8 @@ Json legend_opacity(double shown);
 /// Series from number `grey_from` on have no colour of their own.
 Json colour_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order,
                      std::size_t grey_from = std::string::npos);
+/// `encoding` without an entry in the legend.
+Json without_legend(Json encoding);
 Json shape_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order);
 
 /// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values, and
@@ -63,6 +65,7 @@ struct Framing {
   bool coloured = true;   ///< by series
   Grouping grouping = Grouping::with_failures;
   bool joins = true;  ///< its lines lie over each other: of many series, as small multiples
+  bool labelled = false;  ///< its lines have labels at their ends, and no legend
   std::size_t grey_from = std::string::npos;  ///< series from this one on are grey
   Json rows;                                  ///< of the data
   Json layers;
@@ -90,8 +93,10 @@ void add_published(Json& layers, const Json& rows, const Json& y, const Publishe
 
 /// What every specification begins with: its title, the rows as its data, Vega-Lite's config.
 Json bare_spec(const Figure& figure, Json rows);
+/// The pixels of a figure's height, but for maps and facets.
+inline constexpr double figure_height = 340;
 /// Makes a picture as wide as its place.
-void fill_width(Json& spec, Json height = 340);
+void fill_width(Json& spec, Json height = figure_height);
 
 /// `text` as lines of at most `width` columns, broken after commas, semicolons and full stops.
 Json wrapped_lines(const std::string& text, std::size_t width = 90);

@@ -64,8 +64,11 @@ std::string figure_html(const Figure& figure, const std::string& svg, const std:
     html += picture + "\n";
   }
   html += "<figcaption>" + text::escape_html(figure.caption);
-  if (drawn && figure.spec.dump().find("\"bind\":\"legend\"") != std::string::npos) {
+  const std::string spec = figure.spec.dump();
+  if (drawn && spec.find("\"bind\":\"legend\"") != std::string::npos) {
     html += " Choose in the legend what to show, several with Shift.";
+  } else if (drawn && spec.find("\"name\":\"labels\"") != std::string::npos) {
+    html += " A click on a label shows its line alone, with Shift several.";
   }
   return html + "</figcaption>\n</figure>\n";
 }

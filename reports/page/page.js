@@ -4,7 +4,8 @@
   // The palette of the specifications is made for white; this is its other half.
   var lighter = { "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2ecc9b",
     "#cc79a7": "#e5a3c6", "#b8860b": "#e0b040", "#56a0d3": "#8cc8f0", "#7f3c8d": "#c58ad2",
-    "#6b7280": "#a8b0bd", "#8c564b": "#c9978b", "#3d7a1f": "#8ccf66" };
+    "#6b7280": "#a8b0bd", "#8c564b": "#c9978b", "#3d7a1f": "#8ccf66", "#c2185b": "#f06292",
+    "#303f9f": "#8c9eff", "#00838f": "#4dd0e1", "#8a8a00": "#d0d04a" };
   function columns(width) { return Math.max(1, Math.floor(width / 190)); }
   function recoloured(value) {
     if (Array.isArray(value)) return value.map(recoloured);

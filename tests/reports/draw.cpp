@@ -39,7 +39,7 @@ std::vector<Json> claims_in(const reports::Figure& figure) {
 
 }  // namespace
 
-TEST_CASE("every figure has axes with titles, colours, a legend that filters, tooltips",
+TEST_CASE("every figure has axes with titles, colours, labels or a legend that filter, tooltips",
           "[reports]") {
   std::set<std::string> names;
   std::size_t count = 0;
@@ -66,8 +66,11 @@ TEST_CASE("every figure has axes with titles, colours, a legend that filters, to
           CHECK(all_with(unit["layer"], "param").empty());
         } else {
           CHECK(spec["width"] == "container");
+          // A click on a line's label chooses it, or one on the legend's entry.
           REQUIRE(params.size() == 1);
-          CHECK(params[0]["params"][0]["bind"] == "legend");
+          const bool labelled = params[0].contains("data") && params[0]["data"]["name"] == "labels";
+          CHECK((labelled || params[0]["params"][0]["bind"] == "legend"));
+          if (labelled) CHECK(unit["encoding"]["color"]["legend"].is_null());
         }
         CHECK_FALSE(all_with(unit["layer"], "tooltip").empty());
         for (const char letter : figure.name) CHECK((std::isalnum(letter) || letter == '_'));

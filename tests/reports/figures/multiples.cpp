@@ -11,7 +11,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The stored quickstart, with `labels` series.
+/// The stored quickstart, with `labels` series: further ones are the first again, by other names.
 result::Result crowd(std::size_t labels) {
   result::Result result = test::fixture_result("fixtures/quickstart");
   std::set<std::string> kept;
@@ -20,6 +20,17 @@ result::Result crowd(std::size_t labels) {
     if (kept.size() < labels) kept.insert(cell.label);
     return !kept.contains(cell.label);
   });
+  const std::string first = result.cells.at(0).label;
+  const std::vector<result::CellRecord> cells = result.cells;
+  for (std::size_t i = kept.size(); i < labels; ++i) {
+    for (result::CellRecord cell : cells) {
+      if (cell.label != first) continue;
+      cell.label += " " + std::to_string(i);
+      cell.id += std::to_string(i);
+      result.suite.labels->push_back(cell.label);
+      result.cells.push_back(std::move(cell));
+    }
+  }
   return result;
 }
 
@@ -30,25 +41,26 @@ reports::Figure time_figure(const result::Result& result) {
 
 }  // namespace
 
-TEST_CASE("six series are small multiples, five are one picture", "[reports]") {
-  const auto five = time_figure(crowd(5));
-  CHECK_FALSE(five.spec.contains("facet"));
-  CHECK_THAT(five.caption, !Catch::Contains("Grey: the others."));
-  const auto six = time_figure(crowd(6));
-  REQUIRE(six.spec.contains("facet"));
-  CHECK(six.spec["facet"]["sort"].size() == 6);
-  CHECK(six.spec["facet"]["field"] == "series");
-  CHECK_THAT(six.caption, Catch::Contains("Grey: the others."));
+TEST_CASE("fourteen lines are one picture, fifteen are small multiples", "[reports]") {
+  const auto fourteen = time_figure(crowd(14));
+  CHECK_FALSE(fourteen.spec.contains("facet"));
+  CHECK_THAT(fourteen.caption, !Catch::Contains("Grey: the others."));
+  CHECK(fourteen.spec["encoding"]["color"]["legend"].is_null());
+  const auto many = time_figure(crowd(15));
+  REQUIRE(many.spec.contains("facet"));
+  CHECK(many.spec["facet"]["sort"].size() == 15);
+  CHECK(many.spec["facet"]["field"] == "series");
+  CHECK_THAT(many.caption, Catch::Contains("Grey: the others."));
   // Each facet has its own marks over the lines of all, on one scale.
-  const Json& unit = six.spec["spec"];
+  const Json& unit = many.spec["spec"];
   const Json& background = unit["layer"][0];
   CHECK(background["data"]["name"] == "others");
   const Json& rows = background["data"]["values"];
-  CHECK(rows.size() == six.spec["data"]["values"].size());
+  CHECK(rows.size() == many.spec["data"]["values"].size());
   for (const Json& row : rows) CHECK_FALSE(row.contains("series"));  // facets would divide it
   const Json& scale = background["encoding"]["y"]["scale"];
   REQUIRE(scale.contains("domain"));
-  for (const Json& row : six.spec["data"]["values"]) {
+  for (const Json& row : many.spec["data"]["values"]) {
     CHECK(row["low"].get<double>() >= scale["domain"][0].get<double>());
     CHECK(row["high"].get<double>() <= scale["domain"][1].get<double>());
   }
@@ -56,7 +68,7 @@ TEST_CASE("six series are small multiples, five are one picture", "[reports]") {
 }
 
 TEST_CASE("a mark of a failure stands in the facet of its series alone", "[reports]") {
-  result::Result result = crowd(6);
+  result::Result result = crowd(15);
   result.cells[0].status = Status::crashed;
   const auto figure = time_figure(result);
   std::size_t failed = 0;
