@@ -64,7 +64,7 @@ struct Framing {
   Json x = {};            ///< the encoding of field x; null = x_encoding of the panel
   bool coloured = true;   ///< by series
   Grouping grouping = Grouping::with_failures;
-  bool joins = true;  ///< its lines lie over each other: of many series, as small multiples
+  bool joins = true;      ///< its lines lie over each other: of many series, as small multiples
   bool labelled = false;  ///< its lines have labels at their ends, and no legend
   std::size_t grey_from = std::string::npos;  ///< series from this one on are grey
   Json rows;                                  ///< of the data
