@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -24,13 +23,6 @@ namespace fs = std::filesystem;
 constexpr double clearly_faster = 1.1;
 constexpr double about_as_fast = 0.95;
 constexpr double trial_seconds = 10;
-/// After so long no further core type is tried.
-constexpr double trying_seconds = 2;
-
-double now() {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(since).count();
-}
 
 /// Identifies the file that was tried without reading it.
 std::string file_appearance(const fs::path& file) {
@@ -152,8 +144,7 @@ BlasChoice choose(const BlasTrials& trials, const std::vector<std::string>& orde
 
 std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
                                   const std::vector<std::string>& core_types,
-                                  const TryBlas& try_blas, double seconds) {
-  const double begin = now();
+                                  const TryBlas& try_blas) {
   if (!known) {
     const auto own = try_blas("");
     if (!own) return std::nullopt;
@@ -166,7 +157,6 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
         known->unknown.count(type) != 0) {
       continue;
     }
-    if (now() - begin > seconds) break;
     const auto trial = try_blas(type);
     if (!trial) continue;
     if (trial->core_type == type) {
@@ -222,7 +212,7 @@ BlasChoice blas_choice(bool keep, BlasTrying trying,
     announced = true;
     return try_in_worker(keep, type);
   };
-  const auto trials = try_all(known, types, in_worker, trying_seconds);
+  const auto trials = try_all(known, types, in_worker);
   if (!trials) return {};
   const bool news = !known || known->others != trials->others || known->unknown != trials->unknown;
   if (news) remember_trials(file, *trials);

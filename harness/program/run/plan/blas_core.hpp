@@ -63,11 +63,12 @@ std::vector<std::string> core_types_for(const std::string& vendor, const std::st
 /// fast as the fastest, the first in `order`: the same in every run.
 BlasChoice choose(const BlasTrials& trials, const std::vector<std::string>& order);
 
-/// Tries what `known` does not say yet, for some `seconds`; what is left is for the next run.
-/// Failures are in nothing that it returns. Nothing where not even the library's own choice works.
+/// Tries all that `known` does not say yet, so that a second run has nothing left to try and
+/// chooses as the first did. Failures are in nothing that it returns. Nothing where not even the
+/// library's own choice works.
 std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
                                   const std::vector<std::string>& core_types,
-                                  const TryBlas& try_blas, double seconds);
+                                  const TryBlas& try_blas);
 
 /// The trials that a file remembers; nothing where it is damaged, or of a library that has changed
 /// since.

@@ -1,8 +1,5 @@
 #include "harness/program/run/plan/blas_core.hpp"
 
-#include <chrono>
-#include <thread>
-
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -91,7 +88,7 @@ TEST_CASE("core types are tried once; what crashes or is not known costs only it
           "[blas_core]") {
   Library library;
   library.crashes = {"Haswell"};
-  const auto found = try_all(std::nullopt, core_order, library.trying(), 60);
+  const auto found = try_all(std::nullopt, core_order, library.trying());
   REQUIRE(found);
   // The own choice once more in the end, since it is put aside.
   CHECK(library.asked == Types{"", "SapphireRapids", "Cooperlake", "SkylakeX", "Haswell", ""});
@@ -101,7 +98,7 @@ TEST_CASE("core types are tried once; what crashes or is not known costs only it
   // What failed is no finding: it is tried again, and only that.
   library.asked.clear();
   library.crashes.clear();
-  const auto again = try_all(found, core_order, library.trying(), 60);
+  const auto again = try_all(found, core_order, library.trying());
   CHECK(library.asked.front() == "Haswell");
   CHECK(again->others.size() == 2);
 }
@@ -112,28 +109,14 @@ TEST_CASE("nothing is tried of another BLAS, or where the library itself fails",
     asked.push_back(type);
     return BlasTrial{"mkl", "/libtorch_cpu.so", "", 100e9};
   };
-  const auto found = try_all(std::nullopt, core_order, mkl, 60);
+  const auto found = try_all(std::nullopt, core_order, mkl);
   CHECK(asked == Types{""});
   CHECK(choose(*found, core_order).set.empty());
   CHECK(choose(*found, core_order).kind == "mkl");
   Library broken;
   broken.crashes = {""};
-  CHECK_FALSE(try_all(std::nullopt, core_order, broken.trying(), 60));
+  CHECK_FALSE(try_all(std::nullopt, core_order, broken.trying()));
   CHECK(broken.asked == Types{""});
-}
-
-TEST_CASE("trying ends when its time is up, and the next run goes on with it", "[blas_core]") {
-  Library library;
-  const TryBlas quick = library.trying();
-  const TryBlas slow = [&](const std::string& type) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    return quick(type);
-  };
-  const Types types{"SkylakeX", "Haswell"};
-  const auto first = try_all(std::nullopt, types, slow, 0.01);
-  REQUIRE(first);
-  CHECK(first->others.empty());
-  CHECK(try_all(first, types, quick, 60)->others.size() == 2);
 }
 
 TEST_CASE("trials are remembered until the library's file changes; damaged ones are none",
