@@ -1,15 +1,14 @@
 #include "reports/claims/evaluate.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <limits>
 #include <numeric>
 
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "reports/claims/evidence.hpp"
 #include "reports/claims/values.hpp"
 #include "reports/tables/growth.hpp"
 #include "reports/verdict/verdict.hpp"
@@ -17,68 +16,11 @@
 namespace attnbench::reports::claims {
 namespace {
 
-std::string interval_text(const Estimate& estimate) {
-  if (estimate.low == estimate.high) return number_text(estimate.median);
-  return number_text(estimate.median) + " (" + number_text(estimate.low) + " to " +
-         number_text(estimate.high) + ")";
-}
-
-/// How an estimate lies to bounds, which themselves are inside unless `strict`.
-Evidence judged(const Estimate& estimate, const Bounds& bounds, bool strict = false) {
-  const auto below = [strict](double a, double b) { return strict ? a < b : a <= b; };
-  const auto inside = [&](double low, double high) {
-    return (!bounds.low || below(*bounds.low, low)) && (!bounds.high || below(high, *bounds.high));
-  };
-  const bool outside = (bounds.high && !below(estimate.low, *bounds.high)) ||
-                       (bounds.low && !below(*bounds.low, estimate.high));
-  Evidence evidence;
-  evidence.leaning = inside(estimate.median, estimate.median) ? Leaning::towards : Leaning::against;
-  evidence.outcome = ClaimOutcome::undecided;
-  if (outside) {
-    evidence.outcome = ClaimOutcome::opposite;
-  } else if (inside(estimate.low, estimate.high)) {
-    evidence.outcome = ClaimOutcome::seen;
-  } else {
-    evidence.reason = "the interval reaches across the bound";
-  }
-  return evidence;
-}
-
-Evidence undecided(const std::string& reason, Leaning leaning = Leaning::none) {
-  Evidence evidence;
-  evidence.outcome = ClaimOutcome::undecided;
-  evidence.leaning = leaning;
-  evidence.reason = reason;
-  return evidence;
-}
-
 /// The evidence of a value that is not there.
 Evidence missing(const Value& value) {
   Evidence evidence = undecided(value.missing);
   if (value.absent) evidence.outcome = ClaimOutcome::not_run;
   return evidence;
-}
-
-/// All of the parts: the opposite of one is the opposite of all; what was not run is not known.
-Evidence combined(const std::vector<Evidence>& parts) {
-  Evidence all;
-  all.outcome = ClaimOutcome::seen;
-  bool against = false, pointing = true;
-  for (const Evidence& one : parts) {
-    against = against || one.outcome == ClaimOutcome::opposite || one.leaning == Leaning::against;
-    pointing = pointing && one.leaning != Leaning::none;
-    if (one.outcome == ClaimOutcome::opposite || all.outcome == ClaimOutcome::opposite) {
-      all.outcome = ClaimOutcome::opposite;
-    } else if (one.outcome != ClaimOutcome::seen) {
-      all.outcome = all.outcome == ClaimOutcome::undecided ? ClaimOutcome::undecided : one.outcome;
-    }
-    if (!one.found.empty()) all.found += (all.found.empty() ? "" : "; ") + one.found;
-    if (!one.reason.empty() && all.reason.find(one.reason) == std::string::npos) {
-      all.reason += (all.reason.empty() ? "" : "; ") + one.reason;
-    }
-  }
-  if (against || pointing) all.leaning = against ? Leaning::against : Leaning::towards;
-  return all;
 }
 
 using Compare = std::function<Evidence(const Value& a, const Value& b)>;
@@ -108,17 +50,10 @@ Evidence compare_ratio(const Value& a, const Value& b, const Bounds& bounds, boo
   return evidence;
 }
 
-/// Why the seeds of two trainings tell nothing yet; empty where they do.
-std::string seeds_reason(const Value& a, const Value& b) {
-  std::string reason;
-  const auto add = [&](const std::string& why) { reason += (reason.empty() ? "" : ", ") + why; };
-  if (a.seeds.size() == 1 && b.seeds.size() == 1) {
-    add("one seed");
-  } else if (!std::equal(a.seeds.begin(), a.seeds.end(), b.seeds.begin(), b.seeds.end(),
-                         [](const auto& x, const auto& y) { return x.first == y.first; })) {
-    add("not the same seeds");
-  }
-  if (!a.converged || !b.converged) add("not converged");
+/// Why trainings tell nothing yet; empty where they do.
+std::string untold(std::size_t seeds, bool same_seeds, bool converged) {
+  std::string reason = !same_seeds ? "not the same seeds" : seeds == 1 ? "one seed" : "";
+  if (!converged) reason += reason.empty() ? "not converged" : ", not converged";
   return reason;
 }
 
@@ -135,8 +70,11 @@ double reach_of_mean(const std::vector<double>& numbers) {
 Evidence compare_difference(const Value& a, const Value& b, const Bounds& bounds, bool strict) {
   const double mean = a.estimate.median - b.estimate.median;
   Estimate difference{mean, mean, mean};
-  const std::string reason = seeds_reason(a, b);
-  const bool paired = a.seeds.size() == b.seeds.size() && a.seeds.size() > 1;
+  const bool same_seeds =
+      std::equal(a.seeds.begin(), a.seeds.end(), b.seeds.begin(), b.seeds.end(),
+                 [](const auto& x, const auto& y) { return x.first == y.first; });
+  const std::string reason = untold(a.seeds.size(), same_seeds, a.converged && b.converged);
+  const bool paired = same_seeds && a.seeds.size() > 1;
   if (paired) {
     std::vector<double> differences;
     for (auto x = a.seeds.begin(), y = b.seeds.begin(); x != a.seeds.end(); ++x, ++y) {
@@ -154,7 +92,7 @@ Evidence compare_difference(const Value& a, const Value& b, const Bounds& bounds
 
 Compare smaller() {
   return [](const Value& a, const Value& b) {
-    if (a.trained) return compare_difference(a, b, {std::nullopt, 0.0}, true);
+    if (a.trained()) return compare_difference(a, b, {std::nullopt, 0.0}, true);
     return compare_ratio(a, b, {std::nullopt, 1.0}, true);
   };
 }
@@ -277,7 +215,7 @@ Evidence evaluate_crossing(Cells& cells, const Predicate& predicate) {
   for (const auto& [place, value] : first) {
     const auto other = second.find(place);
     if (other == second.end()) continue;
-    if (value.trained) throw UsageError("a crossing is one of times or bytes");
+    if (value.trained()) throw UsageError("a crossing is one of times or bytes");
     if (value.missing.empty() && other->second.missing.empty()) {
       places.push_back(place);
       times.push_back(value.estimate);
@@ -318,8 +256,7 @@ Evidence evaluate_value(Cells& cells, const Predicate& predicate) {
     estimate = {estimate.median, estimate.median - reach, estimate.median + reach};
   }
   Evidence evidence = judged(estimate, *predicate.within);
-  std::string reason = value.trained && value.seeds.size() == 1 ? "one seed" : "";
-  if (!value.converged) reason += reason.empty() ? "not converged" : ", not converged";
+  const std::string reason = untold(value.seeds.size(), true, value.converged);
   if (!reason.empty()) evidence = undecided(reason, evidence.leaning);
   evidence.found = value.name() + ": " + interval_text(estimate);
   return evidence;
@@ -329,7 +266,7 @@ Evidence evaluate_slope(Cells& cells, const Predicate& predicate) {
   std::vector<GrowthPoint> points;
   std::string without;
   for (const auto& [place, value] : cells.line(*predicate.slope, predicate.along)) {
-    if (value.trained) throw UsageError("a slope is one of times or bytes");
+    if (value.trained()) throw UsageError("a slope is one of times or bytes");
     if (!value.missing.empty()) {
       without += (without.empty() ? "" : "; ") + value.missing;
       continue;
@@ -367,7 +304,7 @@ Evidence evaluate_predicate(Cells& cells, const Predicate& predicate) {
   expect_same_kind(pair);
   return compare_pair(cells, pair[0], pair[1], predicate.along,
                       [&](const Value& a, const Value& b) {
-                        if (a.trained == ratio) {
+                        if (a.trained() == ratio) {
                           throw UsageError(ratio ? "a ratio is one of times, bytes or counts"
                                                  : "a difference is one of trainings");
                         }
@@ -411,32 +348,6 @@ void excuse_smaller(Evidence& evidence, const SizeBeside& beside) {
 
 }  // namespace
 
-const char* to_string(ClaimOutcome outcome) {
-  switch (outcome) {
-    case ClaimOutcome::seen:
-      return "seen";
-    case ClaimOutcome::opposite:
-      return "opposite seen";
-    case ClaimOutcome::undecided:
-      return "cannot tell";
-    case ClaimOutcome::not_run:
-      break;
-  }
-  return "not run";
-}
-
-const char* to_string(Leaning leaning) {
-  switch (leaning) {
-    case Leaning::towards:
-      return "so far as claimed";
-    case Leaning::against:
-      return "so far the opposite";
-    case Leaning::none:
-      break;
-  }
-  return "";
-}
-
 Evidence evaluate(const PaperClaim& claim, const result::Result& result) {
   Cells cells(result);
   try {
@@ -449,15 +360,6 @@ Evidence evaluate(const PaperClaim& claim, const result::Result& result) {
   } catch (const UsageError& error) {
     throw UsageError("the claim " + claim.id() + ": " + error.what());
   }
-}
-
-std::string found_words(const Evidence& evidence) {
-  std::string words;
-  for (const std::string& part :
-       {std::string(to_string(evidence.leaning)), evidence.reason, evidence.found, evidence.size}) {
-    if (!part.empty()) words += (words.empty() ? "" : "; ") + part;
-  }
-  return words;
 }
 
 std::vector<EvaluatedClaim> evaluate_all(const std::vector<PaperClaim>& claims,

@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "core/text/spelling.hpp"
 #include "reports/tables/best.hpp"
 #include "reports/tables/quality.hpp"
 
@@ -15,20 +17,9 @@ namespace {
 
 using result::CellRecord;
 
-constexpr std::array<const char*, 3> trained_kinds{"accuracy", "bits_per_byte", "states_in_use"};
+constexpr std::string_view part_of_time = "time.", of_memory = "memory.", of_metrics = "metrics.";
 
-bool is_trained(const std::string& of) {
-  return std::find(trained_kinds.begin(), trained_kinds.end(), of) != trained_kinds.end();
-}
-
-bool begins(const std::string& text, const char* start) { return text.rfind(start, 0) == 0; }
-
-/// "memory." of "memory.peak_bytes" is cut.
-std::string after(const std::string& text, const char* start) {
-  return text.substr(std::char_traits<char>::length(start));
-}
-
-bool is_time(const std::string& of) { return of == "time" || begins(of, "time."); }
+bool is_time(const std::string& of) { return of == "time" || of.starts_with(part_of_time); }
 
 bool is_same(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
@@ -49,12 +40,6 @@ std::set<std::string> differences(const std::vector<const CellRecord*>& cells, b
     }
   }
   return keys;
-}
-
-std::string joined(const std::set<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
 }
 
 /// The number among the test of a training: the whole test's metric, or that of a segment.
@@ -95,8 +80,8 @@ ValueUnit unit_of(const std::string& of) {
   if (is_time(of)) return ValueUnit::seconds;
   if (of == "accuracy" || of == "states_in_use") return ValueUnit::share;
   if (of == "bits_per_byte") return ValueUnit::bits;
-  if (begins(of, "memory.") || of == "metrics.state_bytes") return ValueUnit::bytes;
-  if (begins(of, "metrics.")) return ValueUnit::number;
+  if (of.starts_with(of_memory) || of == "metrics.state_bytes") return ValueUnit::bytes;
+  if (of.starts_with(of_metrics)) return ValueUnit::number;
   throw UsageError("\"" + text::quotable(of) +
                    "\": expected time, time.PASS, memory.NAME, metrics.NAME, accuracy, "
                    "bits_per_byte or states_in_use");
@@ -117,7 +102,7 @@ std::string Value::words() const {
     case ValueUnit::number:
       break;
   }
-  return formatted("%.4g", estimate.median);
+  return number_text(estimate.median);
 }
 
 Cells::Cells(const result::Result& result) : result_(result), panels_(reports::panels(result)) {
@@ -177,7 +162,6 @@ Cells::Matches Cells::of_label(const ClaimedQuantity& quantity, const std::strin
 Value Cells::value(const ClaimedQuantity& quantity) {
   Value value;
   value.unit = unit_of(quantity.of);
-  value.trained = is_trained(quantity.of);
   const Matches cells = of_label(quantity);
   std::string place;
   for (const auto& [key, wanted] : quantity.settings) {
@@ -200,9 +184,10 @@ Value Cells::value(const ClaimedQuantity& quantity) {
   if (!differ.empty()) {
     throw UsageError(std::to_string(cells.size()) + " cells of " +
                      text::name_in_sentence(quantity.label) +
-                     " are selected, expected one; they differ in " + joined(differ));
+                     " are selected, expected one; they differ in " +
+                     text::listed({differ.begin(), differ.end()}));
   }
-  if (value.trained) return trained(quantity, cells, std::move(value));
+  if (value.trained()) return trained(quantity, cells, std::move(value));
   return measured(quantity, cells, std::move(value));
 }
 
@@ -218,7 +203,7 @@ Value Cells::measured(const ClaimedQuantity& quantity, const Matches& cells, Val
   };
   std::optional<Estimate> found;
   if (is_time(quantity.of)) {
-    const std::string what = quantity.of == "time" ? "" : after(quantity.of, "time.");
+    const std::string what = quantity.of == "time" ? "" : quantity.of.substr(part_of_time.size());
     if (result::is_ok(cell) && result::timing_of(cell, what) == nullptr) throw_unmeasured();
     found = ranked_times(*panel_of_.at(&cell), what)(cell);
     if (!found && result::is_ok(cell)) {
@@ -226,8 +211,8 @@ Value Cells::measured(const ClaimedQuantity& quantity, const Matches& cells, Val
       return value;
     }
   } else {
-    const bool memory = begins(quantity.of, "memory.");
-    const std::string key = after(quantity.of, memory ? "memory." : "metrics.");
+    const bool memory = quantity.of.starts_with(of_memory);
+    const std::string key = quantity.of.substr((memory ? of_memory : of_metrics).size());
     found = exact_bytes(memory ? &CellRecord::memory : &CellRecord::metrics, key.c_str())(cell);
     if (!found && result::is_ok(cell)) throw_unmeasured();
     const auto low = number_of(cell.metrics, key + "_low");

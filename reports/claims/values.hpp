@@ -25,7 +25,6 @@ ValueUnit unit_of(const std::string& of);
 struct Value {
   ValueUnit unit = ValueUnit::number;
   Estimate estimate;               ///< of a training the mean over seeds, without an interval
-  bool trained = false;            ///< the number is of a training
   std::map<double, double> seeds;  ///< of a training, by seed
   bool converged = true;
   std::string missing;  ///< "standard at length 4096 was disturbed"; empty where it is there
@@ -33,6 +32,7 @@ struct Value {
   std::string label;
   std::string place;  ///< "length 256"; empty where nothing but the label was asked for
 
+  bool trained() const { return unit == ValueUnit::share || unit == ValueUnit::bits; }
   std::string name() const;   ///< "latte, scan at length 256"
   std::string words() const;  ///< "1.98 ms"
 };

@@ -104,7 +104,7 @@ std::string section_html(const Section& section, std::size_t number, bool drawn,
   part("Verdicts", "verdicts",
        figures_html(section, number, drawn, 0, of_verdicts) + verdicts_html(section.verdicts));
   if (!section.verdicts) part("Verdict", "verdict", verdict_html(section.verdict));
-  part("What the paper claims", "claims", claims_html(section.claims));
+  part("What papers claim", "claims", claims_html(section.claims));
   const std::string unpictured =
       message.empty() ? "" : "<p class=\"note\">" + text::escape_html(message) + "</p>\n";
   if (section.figures.size() > of_verdicts || !unpictured.empty()) {

@@ -49,7 +49,8 @@ std::string claims_html(const std::vector<claims::EvaluatedClaim>& claims) {
   for (const auto& [claim, evidence] : claims) {
     const std::string published =
         claim.published ? "; published: " + claim.published->value : std::string();
-    html += "<tr><td>" + escape_html(claim.claim + " (" + claim.place + published + ")") +
+    html += "<tr><td>" +
+            escape_html(claim.claim + " (" + claim.paper + ": " + claim.place + published + ")") +
             "</td><td>" + escape_html(to_string(evidence.outcome)) + "</td><td>" +
             escape_html(found_words(evidence)) + "</td></tr>\n";
   }

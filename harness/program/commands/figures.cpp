@@ -256,14 +256,17 @@ int figures(FiguresArguments& arguments) {
 
 void declare_figures(Command& command) {
   const auto arguments = std::make_shared<FiguresArguments>();
-  add_setting_arguments(command, arguments->suites, "[PAPER | FIGURE | SUITE]…");
+  add_setting_arguments(
+      command, arguments->suites,
+      "[PAPER | FIGURE | SUITE]…\n--claims [PAPER | FIGURE | SUITE | CLAIM | RUN]…");
   add_measure_arguments(command, arguments->measure);
   command.flag("--json", arguments->json, "The index, or the claims, as JSON");
   command.flag("--claims", arguments->claims,
                "What the papers claim, held against stored results or RUN…: seen, opposite seen, "
                "cannot tell, not run");
   command.flag("--run", arguments->run,
-               "Measure the quick profiles whose stored result is missing or stale; repeated after "
+               "Measure what the gallery keeps, mostly quick profiles, where it is missing or "
+               "stale; repeated after "
                "Ctrl-C, it continues");
   command.flag("--again", arguments->again,
                "With --run: measure those that are current, too, anew");

@@ -24,12 +24,10 @@ using reports::claims::Predicate;
   throw UsageFailure("the claim " + claim.id() + ": " + what);
 }
 
-/// "no suite "x"; did you mean "y"?"
+/// "no suite \"x\"; did you mean \"y\"?"
 std::string unknown(const std::string& kind, const std::string& word,
                     const std::vector<std::string>& known) {
-  const std::string nearest = text::nearest_word(word, known);
-  return "no " + kind + " \"" + text::quotable(word) + "\"" +
-         (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
+  return "no " + kind + " \"" + text::quotable(word) + "\"; " + text::suggestion(word, known);
 }
 
 std::vector<std::string> paper_names() {
@@ -95,7 +93,6 @@ std::vector<PaperClaim> selected(const std::vector<PaperClaim>& all,
   if (words.empty()) return all;
   std::set<const PaperClaim*> chosen;
   for (const std::string& word : words) {
-    const std::size_t before = chosen.size();
     std::vector<std::string> known;
     bool found = false;
     for (const PaperClaim& claim : all) {
@@ -104,7 +101,7 @@ std::vector<PaperClaim> selected(const std::vector<PaperClaim>& all,
       chosen.insert(&claim);
       found = true;
     }
-    if (!found && chosen.size() == before) {
+    if (!found) {
       throw UsageFailure(unknown("paper, figure, suite, claim or run with claims", word, known));
     }
   }

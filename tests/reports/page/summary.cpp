@@ -43,13 +43,14 @@ TEST_CASE("a page begins with the verdict, contents and links to its data", "[pa
                        Contains("makeSortable"));
 }
 
-TEST_CASE("a page shows what the paper claims of its suite, and says nothing without claims",
+TEST_CASE("a page shows what papers claim of its suite, and says nothing without claims",
           "[page]") {
   Section section = section_of("quickstart");
-  CHECK(count_of(page({section}, "", ""), "What the paper claims") == 0);
+  CHECK(count_of(page({section}, "", ""), "What papers claim") == 0);
   const result::CellRecord& cell =
       *std::find_if(section.result.cells.begin(), section.result.cells.end(), result::is_ok);
   claims::PaperClaim claim;
+  claim.paper = "latte_v1";
   claim.name = "one";
   claim.claim = "It takes <time>.";
   claim.place = "Figure 1";
@@ -67,8 +68,8 @@ TEST_CASE("a page shows what the paper claims of its suite, and says nothing wit
   other.suite = "decode";
   section.claims = claims::evaluate_all({claim, gone, other}, section.result);
   const std::string html = page({section}, "", "");
-  CHECK(count_of(html, "<h2 id=\"claims-0\">What the paper claims</h2>") == 1);
-  CHECK(count_of(html, "It takes &lt;time&gt;. (Figure 1)") == 2);
+  CHECK(count_of(html, "<h2 id=\"claims-0\">What papers claim</h2>") == 1);
+  CHECK(count_of(html, "It takes &lt;time&gt;. (latte_v1: Figure 1)") == 2);
   CHECK(count_of(html, "<td>seen</td>") == 1);
   CHECK(count_of(html, "<td>not run</td>") == 1);
   CHECK_THAT(html, Contains("&quot;depth&quot;"));
