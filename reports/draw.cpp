@@ -10,11 +10,12 @@
 #include "reports/training/cost.hpp"
 #include "reports/training/frame.hpp"
 #include "reports/training/latents.hpp"
+#include "reports/verdict/input.hpp"
+#include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports {
 namespace {
 
-using Order = std::vector<std::string>;
 using Rows = std::vector<PublishedRow>;
 using Figures = std::vector<Figure>;
 
@@ -38,9 +39,9 @@ std::string timed(const Panel& panel) {
   return what == "step" ? "one generated token" : what;
 }
 
-Figures time_of(const Panel& panel, const Order& order, const LineRequest& request) {
+Figures time_of(const Panel& panel, const Palette& palette, const LineRequest& request) {
   Figures figures;
-  add(figures, line_figure(panel, order, request));
+  add(figures, line_figure(panel, palette, request));
   return figures;
 }
 
@@ -70,29 +71,41 @@ LineRequest byte_request(const std::string& what, const std::string& title, cons
   return request;
 }
 
-Figures draw_time(const Panel& panel, const Order& order, const Rows& published) {
+/// Where lines come to lie below exact attention.
+std::vector<LineCrossing> crossings_on(const Panel& panel) {
+  std::vector<LineCrossing> all;
+  for (const verdict::CrossingStatement& one : verdict::crossings_of(panel)) {
+    if (one.crossing != verdict::CrossingKind::found || one.within_gap) continue;
+    all.push_back({one.label, one.length, one.low, one.high,
+                   "faster than exact attention (" + one.against + ") " + verdict::text_of(one)});
+  }
+  return all;
+}
+
+Figures draw_time(const Panel& panel, const Palette& palette, const Rows& published) {
   LineRequest request = time_request("time", "Time of " + timed(panel), "");
   request.published = published_times(published, panel);
-  return time_of(panel, order, request);
+  request.crossings = crossings_on(panel);
+  return time_of(panel, palette, request);
 }
 
-Figures draw_step_time(const Panel& panel, const Order& order, const Rows& published) {
+Figures draw_step_time(const Panel& panel, const Palette& palette, const Rows& published) {
   LineRequest request = time_request("step_time", "Time of one generated token", "step");
   request.published = published_times(published, panel);
-  return time_of(panel, order, request);
+  return time_of(panel, palette, request);
 }
 
-Figures draw_prefill_time(const Panel& panel, const Order& order, const Rows&) {
-  return time_of(panel, order,
+Figures draw_prefill_time(const Panel& panel, const Palette& palette, const Rows&) {
+  return time_of(panel, palette,
                  time_request("prefill_time", "Time of taking in the context", "prefill"));
 }
 
-Figures draw_generation_time(const Panel& panel, const Order& order, const Rows&) {
-  return time_of(panel, order,
+Figures draw_generation_time(const Panel& panel, const Palette& palette, const Rows&) {
+  return time_of(panel, palette,
                  time_request("generation_time", "Time of prefill and generation", "generation"));
 }
 
-Figures draw_memory(const Panel& panel, const Order& order, const Rows& published) {
+Figures draw_memory(const Panel& panel, const Palette& palette, const Rows& published) {
   Figures figures;
   LineRequest workspace = byte_request("workspace", "Workspace: memory beyond inputs and outputs",
                                        "workspace", &result::CellRecord::memory, "workspace_bytes");
@@ -101,79 +114,80 @@ Figures draw_memory(const Panel& panel, const Order& order, const Rows& publishe
                                   &result::CellRecord::memory, "peak_bytes");
   peak.caption = workspace.caption;
   peak.published = published_bytes(published, panel);
-  add(figures, line_figure(panel, order, workspace));
-  add(figures, line_figure(panel, order, peak));
+  add(figures, line_figure(panel, palette, workspace));
+  add(figures, line_figure(panel, palette, peak));
   return figures;
 }
 
-Figures draw_state(const Panel& panel, const Order& order, const Rows&) {
+Figures draw_state(const Panel& panel, const Palette& palette, const Rows&) {
   Figures figures;
   LineRequest request = byte_request("state", "State carried from token to token", "state",
                                      &result::CellRecord::metrics, "state_bytes");
   request.caption = "Of one layer, for the whole batch.";
-  add(figures, line_figure(panel, order, request));
+  add(figures, line_figure(panel, palette, request));
   return figures;
 }
 
-Figures draw_slopes(const Panel& panel, const Order& order, const Rows&) {
+Figures draw_slopes(const Panel& panel, const Palette& palette, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, GrownQuantity::time));
+  add(figures, slopes_figure(panel, palette, GrownQuantity::time));
   return figures;
 }
 
-Figures draw_memory_slopes(const Panel& panel, const Order& order, const Rows&) {
+Figures draw_memory_slopes(const Panel& panel, const Palette& palette, const Rows&) {
   Figures figures;
-  add(figures, slopes_figure(panel, order, GrownQuantity::workspace));
+  add(figures, slopes_figure(panel, palette, GrownQuantity::workspace));
   return figures;
 }
 
-Figures draw_speedup(const Panel& panel, const Order& order, const Rows& published) {
+Figures draw_speedup(const Panel& panel, const Palette& palette, const Rows& published) {
   Figures figures;
-  add(figures, speedup_figure(panel, order, published, ""));
+  add(figures, speedup_figure(panel, palette, published, ""));
   return figures;
 }
 
-Figures draw_generation_speedup(const Panel& panel, const Order& order, const Rows& published) {
+Figures draw_generation_speedup(const Panel& panel, const Palette& palette, const Rows& published) {
   Figures figures;
-  add(figures, speedup_figure(panel, order, published, "generation"));
+  add(figures, speedup_figure(panel, palette, published, "generation"));
   return figures;
 }
 
-Figures draw_roofline(const Panel& panel, const Order& order, const Rows&) {
+Figures draw_roofline(const Panel& panel, const Palette& palette, const Rows&) {
   Figures figures;
-  add(figures, roofline_figure(panel, order));
+  add(figures, roofline_figure(panel, palette));
   return figures;
 }
 
-Figures draw_crossover(const Panel& panel, const Order& order, const Rows&) {
-  return draw_across("crossover", {&panel}, {&panel}, order, {});
+Figures draw_crossover(const Panel& panel, const Palette& palette, const Rows&) {
+  return draw_across("crossover", {&panel}, {&panel}, palette, {});
 }
 
-Figures draw_accuracy(const Panel& panel, const Order& order, const Rows& published) {
+Figures draw_accuracy(const Panel& panel, const Palette& palette, const Rows& published) {
   Figures figures;
-  add(figures, accuracy_figure(panel, order, published));
+  add(figures, accuracy_figure(panel, palette, published));
   return figures;
 }
 
-Figures draw_accuracy_over_state(const Panel& panel, const Order& order, const Rows& published) {
-  return accuracy_over_state_figures({&panel}, order, published);
+Figures draw_accuracy_over_state(const Panel& panel, const Palette& palette,
+                                 const Rows& published) {
+  return accuracy_over_state_figures({&panel}, palette, published);
 }
 
 /// Without the panels of another task there is nothing to draw it over.
 template <Expense expense>
-Figures draw_accuracy_over(const Panel& panel, const Order& order, const Rows&) {
-  return accuracy_over_expense_figures(expense, {&panel}, {&panel}, order);
+Figures draw_accuracy_over(const Panel& panel, const Palette& palette, const Rows&) {
+  return accuracy_over_expense_figures(expense, {&panel}, {&panel}, palette);
 }
 
 /// A figure for each data set: curves of several would lie over each other, and mean nothing there.
-template <std::optional<Figure> (*one)(const Panel&, const Order&)>
-Figures draw_by_data(const Panel& panel, const Order& order, const Rows&) {
+template <std::optional<Figure> (*one)(const Panel&, const Palette&)>
+Figures draw_by_data(const Panel& panel, const Palette& palette, const Rows&) {
   Figures figures;
-  for (const Panel& part : by_data(panel)) add(figures, one(part, order));
+  for (const Panel& part : by_data(panel)) add(figures, one(part, palette));
   return figures;
 }
 
-using Drawer = Figures (*)(const Panel&, const Order&, const Rows&);
+using Drawer = Figures (*)(const Panel&, const Palette&, const Rows&);
 
 const std::vector<std::pair<std::string, Drawer>>& drawers() {
   static const std::vector<std::pair<std::string, Drawer>> table{
@@ -218,12 +232,11 @@ std::vector<std::string> figure_names() {
   return names;
 }
 
-std::vector<Figure> draw(const std::string& name, const Panel& panel,
-                         const std::vector<std::string>& order,
+std::vector<Figure> draw(const std::string& name, const Panel& panel, const Palette& palette,
                          const std::vector<PublishedRow>& published) {
   std::string known;
   for (const auto& [word, drawer] : drawers()) {
-    if (word == name) return drawer(panel, order, published);
+    if (word == name) return drawer(panel, palette, published);
     known += (known.empty() ? "" : ", ") + word;
   }
   throw UsageFailure("no figure is called " + name + "; there are " + known);
@@ -235,19 +248,18 @@ bool is_drawn_across(const std::string& name) {
 }
 
 std::vector<Figure> draw_across(const std::string& name, const std::vector<const Panel*>& panels,
-                                const std::vector<const Panel*>& all,
-                                const std::vector<std::string>& order,
+                                const std::vector<const Panel*>& all, const Palette& palette,
                                 const std::vector<PublishedRow>& published) {
   if (panels.empty()) return {};
   if (name.ends_with("_over_time")) {
-    return accuracy_over_expense_figures(Expense::time, panels, all, order);
+    return accuracy_over_expense_figures(Expense::time, panels, all, palette);
   }
   if (name.ends_with("_over_memory")) {
-    return accuracy_over_expense_figures(Expense::memory, panels, all, order);
+    return accuracy_over_expense_figures(Expense::memory, panels, all, palette);
   }
-  if (name.ends_with("_over_state")) return accuracy_over_state_figures(panels, order, published);
+  if (name.ends_with("_over_state")) return accuracy_over_state_figures(panels, palette, published);
   Figures figures;
-  if (name == "crossover") add(figures, crossover_figure(panels, order));
+  if (name == "crossover") add(figures, crossover_figure(panels, palette));
   return figures;
 }
 

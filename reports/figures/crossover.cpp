@@ -197,7 +197,7 @@ Json hollow_legend(const Hollow& hollow) {
             {"labelLimit", 320}}}};
 }
 
-Json crossover_layers(const CrossoverMarks& contents, const std::vector<std::string>& order) {
+Json crossover_layers(const CrossoverMarks& contents, const Palette& palette) {
   const Json ticks = powers_of_two(contents.lengths);
   const Json scale = {{"type", "log"},
                       {"base", 2},
@@ -236,7 +236,7 @@ Json crossover_layers(const CrossoverMarks& contents, const std::vector<std::str
   }
   Json points = crossover_layer("found", {{"type", "point"}, {"filled", true}, {"size", 55}},
                                 {{"y", y},
-                                 {"shape", shape_encoding(contents.series, order)},
+                                 {"shape", shape_encoding(contents.series, palette)},
                                  {"opacity", legend_opacity(1)},
                                  {"tooltip", fields}});
   points.update({{"params", legend_selection()}});
@@ -317,7 +317,7 @@ CrossoverMarks crossover_marks(const std::vector<const Panel*>& panels) {
 }  // namespace
 
 std::optional<Figure> crossover_figure(const std::vector<const Panel*>& panels,
-                                       const std::vector<std::string>& order) {
+                                       const Palette& palette) {
   const CrossoverMarks contents = crossover_marks(panels);
   if (contents.marks.empty()) return std::nullopt;
   const Panel all = joined_words(panels);
@@ -347,8 +347,8 @@ std::optional<Figure> crossover_figure(const std::vector<const Panel*>& panels,
         {{"width", width},
          {"height", 300},
          {"encoding",
-          {{"x", x_of(contents, all.axis)}, {"color", colour_encoding(contents.series, order)}}},
-         {"layer", crossover_layers(contents, order)}}}});
+          {{"x", x_of(contents, all.axis)}, {"color", colour_encoding(contents.series, palette)}}},
+         {"layer", crossover_layers(contents, palette)}}}});
   return figure;
 }
 

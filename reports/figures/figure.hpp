@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/figures/palette.hpp"
 #include "reports/figures/published.hpp"
 #include "reports/tables/layout.hpp"
 

@@ -13,17 +13,16 @@
 namespace attnbench::reports {
 namespace {
 
-/// Colours of verdicts, in the legend's order; legible on white, and known to the page's dark
-/// theme.
+/// In the legend's order.
 struct VerdictColour {
   const char* verdict;
   const char* words;
   const char* colour;
 };
-constexpr VerdictColour verdict_colours[] = {{"FAST", "FAST: new is faster", "#009e73"},
-                                             {"SAME", "SAME: within the margin", "#0072b2"},
-                                             {"SLOW", "SLOW: new is slower", "#d55e00"},
-                                             {"UNCLEAR", "UNCLEAR: cannot tell", "#6b7280"}};
+constexpr VerdictColour verdict_colours[] = {{"FAST", "FAST: new is faster", accent_green},
+                                             {"SAME", "SAME: within the margin", accent_blue},
+                                             {"SLOW", "SLOW: new is slower", accent_orange},
+                                             {"UNCLEAR", "UNCLEAR: cannot tell", accent_grey}};
 
 std::string verdict_words(const std::string& verdict) {
   for (const VerdictColour& one : verdict_colours) {

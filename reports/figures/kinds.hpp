@@ -19,6 +19,15 @@ namespace attnbench::reports {
 
 // ---- Lines: one quantity of a panel's cells against its axis.
 
+/// Where a line comes to lie below that of exact attention.
+struct LineCrossing {
+  std::string series;
+  double at = 0;              ///< on the axis
+  std::optional<double> low;  ///< of its interval; absent where nothing is known below `at`
+  double high = 0;
+  std::string words;  ///< for the tooltip
+};
+
 struct LineRequest {
   std::string what;   ///< part of the file's name
   std::string title;  ///< of the figure
@@ -29,28 +38,31 @@ struct LineRequest {
   std::string (*words)(double value) = nullptr;  ///< a value as the tooltip says it
   std::vector<Published> published;
   Quantity disturbed;  ///< of cells that were disturbed; may be empty
+  std::vector<LineCrossing> crossings;
 };
 
 /// A figure of median and interval as points, lines, bars and bands; published numbers hollow and
-/// dashed. Values of 0, which a logarithmic axis does not have, are hollow triangles at its foot.
-/// What was disturbed is a crossed ring by itself, which no line joins, with an entry in the legend
-/// and the reason in its tooltip. Nothing without values.
-std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::string>& order,
+/// dashed, crossings as rings with a bar over their interval. Values of 0, which a logarithmic axis
+/// does not have, are hollow triangles at its foot. What was disturbed is a crossed ring by itself,
+/// which no line joins, with an entry in the legend and the reason in its tooltip. Nothing without
+/// values.
+std::optional<Figure> line_figure(const Panel& panel, const Palette& palette,
                                   const LineRequest& request);
 
 // ---- Ratios: speedup over the suite's first mechanism, and the share of the floor that each cell
 // reaches.
 
-/// The time of the first of `order` over that of each series; `timing` names a WHAT of the records,
-/// or is empty for what each cell times first. The bounds are those of a quotient of two intervals.
-/// Published ratios are drawn apart. Nothing where the first series has no time beside another's.
-std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::string>& order,
+/// The time of the palette's first series over that of each series; `timing` names a WHAT of the
+/// records, or is empty for what each cell times first. The bounds are those of a quotient of two
+/// intervals. Published ratios are drawn apart. Nothing where the first series has no time beside
+/// another's.
+std::optional<Figure> speedup_figure(const Panel& panel, const Palette& palette,
                                      const std::vector<PublishedRow>& published,
                                      const std::string& timing);
 
 /// The share floor / time of each cell against the axis, coloured by the term that binds. Nothing
 /// where no cell has a roofline.
-std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std::string>& order);
+std::optional<Figure> roofline_figure(const Panel& panel, const Palette& palette);
 
 // ---- Local growth: by which power time or workspace grows between neighbours on the axis.
 
@@ -58,8 +70,7 @@ std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std:
 /// exponents that the mechanisms claim of such cells (dashed), with what became of each claim in
 /// the caption. Cells whose time was disturbed are left out. Slopes of cells under 5 ms are faint:
 /// there constant costs still count. Nothing without two neighbours.
-std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::string>& order,
-                                    GrownQuantity what);
+std::optional<Figure> slopes_figure(const Panel& panel, const Palette& palette, GrownQuantity what);
 
 // ---- The crossover map: from which length on a mechanism is faster than exact attention, against
 // its size, for every scope side by side.
@@ -69,7 +80,7 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
 /// searched, in the direction they point; hollow diamonds: there is none or more than one, see the
 /// tooltip. The caption names series without a crossover to draw. Nothing without crossovers.
 std::optional<Figure> crossover_figure(const std::vector<const Panel*>& panels,
-                                       const std::vector<std::string>& order);
+                                       const Palette& palette);
 
 // ---- The verdicts of `attnbench ab`: a ratio with its interval for each pair.
 

@@ -1,6 +1,7 @@
 #include "reports/figures/kinds.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/text/format.hpp"
 #include "reports/figures/end_labels.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 /// A ring with a stroke through it: neither ours that counts nor hollow as published numbers are.
 constexpr const char* disturbed_shape = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0M-0.7,0.7L0.7,-0.7";
+constexpr double disturbed_width = 1.5;
 constexpr const char* disturbed_entry = "disturbed: other programs had the CPU";
 
 struct Point {
@@ -133,29 +135,25 @@ void add_bounds(Json& layers, const Json& y, const std::string& filter) {
 
 /// An entry of its own in the legend, by a channel that nothing else uses.
 Json disturbed_legend() {
-  return {
-      {"field", "mark"},
-      {"type", "nominal"},
-      {"scale",
-       {{"domain", Json::array({disturbed_entry})}, {"range", Json::array({Json::array({1, 0})})}}},
-      {"legend",
-       {{"title", nullptr},
-        {"symbolType", disturbed_shape},
-        {"symbolFillColor", "transparent"},
-        {"symbolStrokeColor", "#808080"},
-        {"symbolStrokeWidth", 1.5},
-        {"labelLimit", 300}}}};
+  return {{"field", "mark"},
+          {"type", "ordinal"},  // of a nominal field Vega-Lite warns here
+          {"scale",
+           {{"domain", Json::array({disturbed_entry})}, {"range", Json::array({disturbed_width})}}},
+          {"legend",
+           {{"title", nullptr},
+            {"symbolType", disturbed_shape},
+            {"symbolFillColor", "transparent"},
+            {"symbolStrokeColor", "#808080"},
+            {"symbolStrokeWidth", disturbed_width},
+            {"labelLimit", 300}}}};
 }
 
 Json disturbed_layer(const Json& y) {
-  const Json mark = {{"type", "point"},
-                     {"filled", false},
-                     {"shape", disturbed_shape},
-                     {"size", 110},
-                     {"strokeWidth", 1.5}};
+  const Json mark = {
+      {"type", "point"}, {"filled", false}, {"shape", disturbed_shape}, {"size", 110}};
   return layer_of(mark,
                   {{"y", y},
-                   {"strokeDash", disturbed_legend()},
+                   {"strokeWidth", disturbed_legend()},
                    {"opacity", legend_opacity(1)},
                    {"tooltip", tooltip({{"series", "label"},
                                         {"mark", "status"},
@@ -163,6 +161,65 @@ Json disturbed_layer(const Json& y) {
                                         {"said", "median, which does not count"},
                                         {"between", "interval"}})}},
                   "datum.disturbed");
+}
+
+/// The height of a series' line at `x`, between its points; nothing outside of them.
+std::optional<double> height_at(const Json& rows, const std::string& series, double x,
+                                bool logarithmic) {
+  const Json* before = nullptr;
+  const Json* after = nullptr;
+  for (const Json& row : rows) {
+    if (row["series"] != series || row["disturbed"] || !row["x"].is_number()) continue;
+    const double place = row["x"];
+    if (place <= x && (before == nullptr || place > (*before)["x"])) before = &row;
+    if (place >= x && (after == nullptr || place < (*after)["x"])) after = &row;
+  }
+  if (before == nullptr || after == nullptr) return std::nullopt;
+  const auto along = [&](double value) { return logarithmic ? std::log(value) : value; };
+  const double left = along((*before)["x"]), right = along((*after)["x"]);
+  const double low = along((*before)["y"]), high = along((*after)["y"]);
+  const double share = right > left ? (along(x) - left) / (right - left) : 0;
+  const double height = low + share * (high - low);
+  return logarithmic ? std::exp(height) : height;
+}
+
+/// Adds a ring at each crossing that lies on a line, and a bar over its interval. Whether there is
+/// one.
+bool add_crossings(Json& layers, const Panel& panel, const Json& y, const Json& lines,
+                   const std::vector<LineCrossing>& crossings) {
+  Json rows = Json::array();
+  for (const LineCrossing& one : crossings) {
+    const auto height = height_at(lines, one.series, one.at, is_logarithmic(panel));
+    if (!height) continue;
+    const double left = one.low.value_or(one.at);
+    rows.push_back({{"series", one.series},
+                    {"x", one.at},
+                    {"left", left},
+                    {"right", one.high},
+                    {"y", *height},
+                    {"said", one.words}});
+  }
+  if (rows.empty()) return false;
+  const Json data = {{"name", "crossings"}, {"values", std::move(rows)}};
+  layers.push_back({{"data", data},
+                    {"mark", {{"type", "rule"}, {"strokeWidth", 7}, {"strokeCap", "round"}}},
+                    {"encoding",
+                     {{"x", {{"field", "left"}, {"type", "quantitative"}}},
+                      {"x2", {{"field", "right"}}},
+                      {"y", y},
+                      {"opacity", legend_opacity(0.25)}}}});
+  layers.push_back({{"data", data},
+                    {"mark",
+                     {{"type", "point"},
+                      {"shape", "circle"},
+                      {"filled", false},
+                      {"size", 130},
+                      {"strokeWidth", 2.5}}},
+                    {"encoding",
+                     {{"y", y},
+                      {"opacity", legend_opacity(1)},
+                      {"tooltip", tooltip({{"series", "label"}, {"said", "crossing"}})}}}});
+  return true;
 }
 
 /// Where each line ends, by what counts; by what was disturbed where there is nothing else.
@@ -192,8 +249,8 @@ bool is_labelled(const Panel& panel, const Panel& drawn) {
          panel.axis != state_bytes && drawn.series.size() <= max_labelled;
 }
 
-Json layers_of(const Panel& panel, const std::vector<std::string>& order, const Json& y,
-               const Contents& contents, bool labelled) {
+Json layers_of(const Panel& panel, const Palette& palette, const Json& y, const Contents& contents,
+               bool labelled) {
   Json layers = Json::array();
   const std::string counts = contents.disturbed ? "!datum.disturbed" : "";
   const std::string filter =
@@ -204,6 +261,9 @@ Json layers_of(const Panel& panel, const std::vector<std::string>& order, const 
     Json line = encoding;
     line["strokeWidth"] = {
         {"condition", {{"test", "datum.mechanism == 'softmax'"}, {"value", 3.5}}}, {"value", 2}};
+    if (const Json dash = dash_encoding(panel.series, palette); !dash.is_null()) {
+      line["strokeDash"] = dash;
+    }
     layers.push_back(layer_of({{"type", "line"}}, line, filter));
     std::vector<std::pair<std::string, std::string>> own{{"series", "label"}, {"said", "value"}};
     if (contents.bounds) own = {{"series", "label"}, {"said", "median"}, {"between", "interval"}};
@@ -213,7 +273,7 @@ Json layers_of(const Panel& panel, const std::vector<std::string>& order, const 
           {"type", "point"}, {"filled", false}, {"size", 70}, {"shape", "triangle-down"}};
       layers.push_back(layer_of(hollow, encoding, "!datum.disturbed && datum.zero"));
     }
-    const Json shape = shape_encoding(panel.series, order);
+    const Json shape = shape_encoding(panel.series, palette);
     encoding.update({{"shape", labelled ? without_legend(shape) : shape}});
     layers.push_back(
         layer_of({{"type", "point"}, {"filled", true}, {"size", 55}}, encoding, filter));
@@ -225,7 +285,7 @@ Json layers_of(const Panel& panel, const std::vector<std::string>& order, const 
 
 }  // namespace
 
-std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::string>& order,
+std::optional<Figure> line_figure(const Panel& panel, const Palette& palette,
                                   const LineRequest& request) {
   const std::vector<Point> points = points_of(panel, request);
   if (points.empty()) return std::nullopt;
@@ -249,8 +309,9 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
   const Panel drawn = with_series(panel, shown);
   const Json y = y_encoding(panel, request.axis + " (" + scale.unit + ")", heights);
   const bool labelled = is_labelled(panel, drawn);
-  Json layers = layers_of(drawn, order, y, contents, labelled);
+  Json layers = layers_of(drawn, palette, y, contents, labelled);
   add_published(layers, published, y);
+  const bool crossed = add_crossings(layers, drawn, y, contents.rows, request.crossings);
   Json x = x_encoding(panel, further_x);
   if (labelled) {
     const std::vector<LineEnd> ends = ends_of(drawn, contents.rows, published);
@@ -258,7 +319,10 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
     x = with_label_room(std::move(x), ends);
   }
   std::string caption = request.caption;
-  if (!published.empty()) caption += " Hollow and dashed: published numbers.";
+  if (!published.empty()) caption += " Hollow: published numbers.";
+  if (crossed) {
+    caption += " Rings: where a line crosses that of exact attention, with that length's interval.";
+  }
   if (contents.zeros) caption += " Hollow triangles at the foot: exactly 0.";
   if (contents.across) {
     caption += " What has no " + panel.axis + " is one measurement, drawn all across.";
@@ -267,17 +331,15 @@ std::optional<Figure> line_figure(const Panel& panel, const std::vector<std::str
     caption += " Crossed rings: disturbed, other programs had the CPU; they count for nothing.";
   }
   caption += not_drawn_words(panel, shown);
-  return framed(
-      {.what = request.what,
-       .title = request.title,
-       .caption = caption,
-       .note =
-           published.empty() ? "" : ". Hollow and dashed: published numbers, of another machine",
-       .x = std::move(x),
-       .labelled = labelled,
-       .rows = contents.rows,
-       .layers = std::move(layers)},
-      drawn, order);
+  return framed({.what = request.what,
+                 .title = request.title,
+                 .caption = caption,
+                 .note = published.empty() ? "" : ". Hollow: published numbers, of another machine",
+                 .x = std::move(x),
+                 .labelled = labelled,
+                 .rows = contents.rows,
+                 .layers = std::move(layers)},
+                drawn, palette);
 }
 
 }  // namespace attnbench::reports

@@ -92,12 +92,12 @@ Json share_axis(const std::vector<double>& shares) {
 
 }  // namespace
 
-std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::string>& order,
+std::optional<Figure> speedup_figure(const Panel& panel, const Palette& palette,
                                      const std::vector<PublishedRow>& published,
                                      const std::string& timing) {
-  if (order.empty()) return std::nullopt;
+  if (palette.empty()) return std::nullopt;
   const Quantity time = time_quantity(timing);
-  const auto baseline = baseline_of(panel, order.front(), time);
+  const auto baseline = baseline_of(panel, palette.first(), time);
   std::map<const CellRecord*, PlottedValue> ratios;
   bool any = false;
   for (const Placed& placed : panel.cells) {
@@ -105,7 +105,7 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
     const auto found = placed.x ? baseline.find(placed.x->dump()) : baseline.end();
     if (!measured || found == baseline.end()) continue;
     const PlottedValue& base = found->second;
-    const bool own = placed.series == order.front();
+    const bool own = placed.series == palette.first();
     ratios[placed.cell] =
         own ? PlottedValue{1, 1, 1, ""}
             : PlottedValue{base.value / measured->value, base.low / measured->high,
@@ -116,10 +116,10 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
   LineRequest request;
   request.published = published_speedups(published, panel);
   request.what = timing.empty() ? "speedup" : timing + "_speedup";
-  request.title = timing.empty() ? "Speedup over " + order.front()
-                                 : "Speedup of " + timing + " over " + order.front();
-  request.axis = "speedup over " + order.front();
-  request.caption = "The median time of " + order.front() +
+  request.title = timing.empty() ? "Speedup over " + palette.first()
+                                 : "Speedup of " + timing + " over " + palette.first();
+  request.axis = "speedup over " + palette.first();
+  request.caption = "The median time of " + palette.first() +
                     " over that of each; bars and bands: the quotient of the intervals." +
                     disturbed_words(panel);
   request.quantity = [ratios](const CellRecord& cell) -> std::optional<PlottedValue> {
@@ -129,10 +129,10 @@ std::optional<Figure> speedup_figure(const Panel& panel, const std::vector<std::
   };
   request.scale = ratio_scale;
   request.words = times_words;
-  return line_figure(panel, order, request);
+  return line_figure(panel, palette, request);
 }
 
-std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std::string>& order) {
+std::optional<Figure> roofline_figure(const Panel& panel, const Palette& palette) {
   Shares shares = shares_of(panel);
   if (shares.rows.empty()) return std::nullopt;
   const Panel drawn = with_series(panel, shares.series);
@@ -144,8 +144,8 @@ std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std:
                       {"title", "bound by"},
                       {"scale",
                        {{"domain", {"compute", "memory", "exponentials"}},
-                        {"range", {"#0072b2", "#d55e00", "#009e73"}}}}};
-  Json shape = shape_encoding(drawn.series, order);
+                        {"range", {accent_blue, accent_orange, accent_green}}}}};
+  Json shape = shape_encoding(drawn.series, palette);
   shape.update({{"title", "label"}});
   Json layers = Json::array();
   layers.push_back({{"mark", {{"type", "line"}, {"strokeWidth", 1}}},
@@ -177,7 +177,7 @@ std::optional<Figure> roofline_figure(const Panel& panel, const std::vector<std:
        .grouping = Grouping::alone,
        .rows = std::move(shares.rows),
        .layers = std::move(layers)},
-      drawn, order);
+      drawn, palette);
 }
 
 }  // namespace attnbench::reports

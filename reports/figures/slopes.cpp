@@ -198,7 +198,7 @@ Json opacity(double large, double small) {
 
 }  // namespace
 
-std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::string>& order,
+std::optional<Figure> slopes_figure(const Panel& panel, const Palette& palette,
                                     GrownQuantity what) {
   const auto neighbours = neighbours_of(panel, what);
   std::vector<Slope> slopes;
@@ -232,7 +232,7 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
                     {"mark", {{"type", "point"}, {"filled", true}, {"size", 60}}},
                     {"encoding",
                      {{"y", y},
-                      {"shape", shape_encoding(drawn.series, order)},
+                      {"shape", shape_encoding(drawn.series, palette)},
                       {"opacity", opacity(1, 0.25)},
                       {"tooltip", tooltip({{"series", "label"},
                                            {"said", "exponent"},
@@ -250,7 +250,7 @@ std::optional<Figure> slopes_figure(const Panel& panel, const std::vector<std::s
                  .grouping = Grouping::alone,
                  .rows = slope_rows(slopes),
                  .layers = std::move(layers)},
-                drawn, order);
+                drawn, palette);
 }
 
 }  // namespace attnbench::reports

@@ -1,7 +1,6 @@
 #include "reports/figures/spec.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <map>
 #include <set>
@@ -15,28 +14,13 @@
 namespace attnbench::reports {
 namespace {
 
-/// Distinguishable for colour-blind readers, and legible on white; the page has a lighter one of
-/// each for dark backgrounds.
-constexpr std::array<const char*, 14> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b",
-                                              "#56a0d3", "#7f3c8d", "#6b7280", "#8c564b", "#3d7a1f",
-                                              "#c2185b", "#303f9f", "#00838f", "#8a8a00"};
-constexpr std::array<const char*, 7> shapes{
-    "circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "cross"};
-
-std::size_t index_of(const std::vector<std::string>& order, const std::string& series) {
-  const auto found = std::find(order.begin(), order.end(), series);
-  return static_cast<std::size_t>(found - order.begin());
-}
-
-template <std::size_t count>
-Json scale_of(const std::vector<std::string>& series, const std::vector<std::string>& order,
-              const std::array<const char*, count>& range,
-              std::size_t grey_from = std::string::npos) {
-  Json chosen = Json::array();
-  for (const std::string& name : series) {
-    chosen.push_back(chosen.size() < grey_from ? range[index_of(order, name) % count] : "#888888");
-  }
-  return {{"domain", series}, {"range", chosen}};
+/// The encoding of a channel by series; `range` has a value for each.
+Json by_series(const std::vector<std::string>& series, Json range) {
+  return {{"field", "series"},
+          {"type", "nominal"},
+          {"title", nullptr},
+          {"legend", {{"symbolOpacity", 1}}},
+          {"scale", {{"domain", series}, {"range", std::move(range)}}}};
 }
 
 /// "softmax composite, flash tiled": which implementation each series ran.
@@ -74,21 +58,30 @@ Json legend_opacity(double shown) {
   return {{"condition", {{"param", "shown"}, {"value", shown}}}, {"value", faded * shown}};
 }
 
-Json colour_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order,
+Json colour_encoding(const std::vector<std::string>& series, const Palette& palette,
                      std::size_t grey_from) {
-  return {{"field", "series"},
-          {"type", "nominal"},
-          {"title", nullptr},
-          {"legend", {{"symbolOpacity", 1}}},
-          {"scale", scale_of(series, order, palette, grey_from)}};
+  Json colours = Json::array();
+  for (const std::string& name : series) {
+    colours.push_back(colours.size() < grey_from ? palette.of(name).colour : "#888888");
+  }
+  return by_series(series, std::move(colours));
 }
 
-Json shape_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order) {
-  return {{"field", "series"},
-          {"type", "nominal"},
-          {"title", nullptr},
-          {"legend", {{"symbolOpacity", 1}}},
-          {"scale", scale_of(series, order, shapes)}};
+Json shape_encoding(const std::vector<std::string>& series, const Palette& palette) {
+  Json shapes = Json::array();
+  for (const std::string& name : series) shapes.push_back(palette.of(name).shape);
+  return by_series(series, std::move(shapes));
+}
+
+Json dash_encoding(const std::vector<std::string>& series, const Palette& palette) {
+  Json dashes = Json::array();
+  bool any = false;
+  for (const std::string& name : series) {
+    const std::vector<int>& dash = palette.of(name).dash;
+    any = any || !dash.empty();
+    dashes.push_back(dash.empty() ? std::vector<int>{1, 0} : dash);
+  }
+  return any ? without_legend(by_series(series, std::move(dashes))) : Json();
 }
 
 Json without_legend(Json encoding) {
@@ -185,7 +178,7 @@ Json with_field(Json encoding, const char* field) {
   return encoding;
 }
 
-Figure framed(Framing framing, const Panel& panel, const std::vector<std::string>& order) {
+Figure framed(Framing framing, const Panel& panel, const Palette& palette) {
   Figure figure;
   figure.name = file_name(panel, framing.what);
   figure.title = framing.title;
@@ -203,7 +196,7 @@ Figure framed(Framing framing, const Panel& panel, const std::vector<std::string
   figure.subtitle += framing.note;
   Json encoding = {{"x", framing.x.is_null() ? x_encoding(panel) : std::move(framing.x)}};
   if (framing.coloured) {
-    Json colour = colour_encoding(panel.series, order, framing.grey_from);
+    Json colour = colour_encoding(panel.series, palette, framing.grey_from);
     if (framing.labelled) colour = without_legend(std::move(colour));
     encoding.update({{"color", std::move(colour)}});
   }
@@ -227,12 +220,12 @@ Figure framed(Framing framing, const Panel& panel, const std::vector<std::string
   return figure;
 }
 
-Figure framed_maps(Framing framing, const Panel& panel, const std::vector<std::string>& order,
-                   const char* field, Json names, Json unit) {
+Figure framed_maps(Framing framing, const Panel& panel, const Palette& palette, const char* field,
+                   Json names, Json unit) {
   framing.layers = Json::array();
   framing.grouping = Grouping::flat;
   framing.joins = false;
-  Figure figure = framed(std::move(framing), panel, order);
+  Figure figure = framed(std::move(framing), panel, palette);
   for (const char* key : {"layer", "encoding", "width", "height", "autosize"}) {
     figure.spec.erase(key);
   }

@@ -19,14 +19,16 @@ Json legend_selection();
 /// nothing), else faded.
 Json legend_opacity(double shown);
 
-/// Encoding of colour by series, and of shape beside it so that print and colour-blind readers can
-/// tell them apart; both with the same domain, so that they share one legend.
-/// Series from number `grey_from` on have no colour of their own.
-Json colour_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order,
+/// Encodings of colour and of shape by series, with the same domain, so that they share one legend.
+/// Every series is one of the palette's; those from number `grey_from` on have no colour of their
+/// own.
+Json colour_encoding(const std::vector<std::string>& series, const Palette& palette,
                      std::size_t grey_from = std::string::npos);
 /// `encoding` without an entry in the legend.
 Json without_legend(Json encoding);
-Json shape_encoding(const std::vector<std::string>& series, const std::vector<std::string>& order);
+Json shape_encoding(const std::vector<std::string>& series, const Palette& palette);
+/// Of lines, beside their colour; null where all are solid.
+Json dash_encoding(const std::vector<std::string>& series, const Palette& palette);
 
 /// Encoding of field "x": the panel's axis, with its unit, ticks at the measured values, and
 /// between them where a logarithmic axis would have none. Its domain holds `further` values, too.
@@ -72,11 +74,11 @@ struct Framing {
 };
 
 /// The complete specification around its layers, and the figure around that.
-Figure framed(Framing framing, const Panel& panel, const std::vector<std::string>& order);
+Figure framed(Framing framing, const Panel& panel, const Palette& palette);
 
 /// Maps beside each other: `unit` for each of `names`, which rows carry as `field`.
-Figure framed_maps(Framing framing, const Panel& panel, const std::vector<std::string>& order,
-                   const char* field, Json names, Json unit);
+Figure framed_maps(Framing framing, const Panel& panel, const Palette& palette, const char* field,
+                   Json names, Json unit);
 
 /// How published numbers look beside others of their figure.
 struct PublishedLook {

@@ -13,8 +13,6 @@
 namespace attnbench::reports {
 namespace {
 
-using AccuracyOrder = std::vector<std::string>;
-
 /// A dotted line through the diamonds of each series.
 void join_reach(TrainingRows& rows) {
   if (rows.empty() || rows.back().kind != "reach") return;
@@ -83,7 +81,7 @@ int name_angle(const Panel& panel) {
 
 }  // namespace
 
-std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& order,
+std::optional<Figure> accuracy_figure(const Panel& panel, const Palette& palette,
                                       const std::vector<PublishedRow>& published) {
   if (panel.axis == state_bytes) return std::nullopt;  // a figure of its own
   const bool along = axis_values(panel).size() > 1;
@@ -125,10 +123,10 @@ std::optional<Figure> accuracy_figure(const Panel& panel, const AccuracyOrder& o
   if (any_of_kind(sketch.rows, "chance")) sketch.caption += " Grey ticks: chance.";
   sketch.caption += reach_words(selected);
   sketch.caption += kept_words(selected);
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
-std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const AccuracyOrder& order) {
+std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Palette& palette) {
   Sketch sketch;
   const Quality& quality = quality_of(panel);
   sketch.what = quality.name + std::string("_over_learning_rate");
@@ -158,10 +156,10 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Accura
       }
     }
   }
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
-std::optional<Figure> look_back_figure(const Panel& panel, const AccuracyOrder& order) {
+std::optional<Figure> look_back_figure(const Panel& panel, const Palette& palette) {
   Sketch sketch;
   sketch.what = "accuracy_by_look_back";
   sketch.joins = true;
@@ -192,10 +190,10 @@ std::optional<Figure> look_back_figure(const Panel& panel, const AccuracyOrder& 
       add_joined(sketch.rows, std::move(dot), line_of(selection));
     }
   }
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
-std::optional<Figure> learning_curves_figure(const Panel& panel, const AccuracyOrder& order) {
+std::optional<Figure> learning_curves_figure(const Panel& panel, const Palette& palette) {
   Sketch sketch;
   sketch.what = "learning_curves";
   sketch.joins = true;
@@ -222,10 +220,10 @@ std::optional<Figure> learning_curves_figure(const Panel& panel, const AccuracyO
                : std::nullopt;
   };
   add_curves(sketch, panel, of_text ? over_steps : over_epochs, share_words);
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
-std::optional<Figure> loss_curves_figure(const Panel& panel, const AccuracyOrder& order) {
+std::optional<Figure> loss_curves_figure(const Panel& panel, const Palette& palette) {
   Sketch sketch;
   sketch.what = "loss_curves";
   sketch.joins = true;
@@ -247,10 +245,10 @@ std::optional<Figure> loss_curves_figure(const Panel& panel, const AccuracyOrder
   if (losses.empty()) return std::nullopt;
   sketch.y_encoding = {{"scale", {{"type", "log"}, {"nice", false}, {"padding", 8}}},
                        {"axis", {{"format", "~g"}, {"values", decade_ticks(losses)}}}};
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
-std::optional<Figure> bits_over_steps_figure(const Panel& panel, const AccuracyOrder& order) {
+std::optional<Figure> bits_over_steps_figure(const Panel& panel, const Palette& palette) {
   const Quality& quality = quality_of(panel);
   if (!quality.less_is_better) return std::nullopt;
   Sketch sketch;
@@ -265,10 +263,10 @@ std::optional<Figure> bits_over_steps_figure(const Panel& panel, const AccuracyO
   sketch.x = steps_encoding();
   add_curves(sketch, panel, bits_over_steps, share_words);
   add_levels(sketch.layers, panel, sketch.rows);
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
-std::optional<Figure> bits_over_length_figure(const Panel& panel, const AccuracyOrder& order) {
+std::optional<Figure> bits_over_length_figure(const Panel& panel, const Palette& palette) {
   const Quality& quality = quality_of(panel);
   if (!quality.less_is_better) return std::nullopt;
   Sketch sketch;
@@ -299,7 +297,7 @@ std::optional<Figure> bits_over_length_figure(const Panel& panel, const Accuracy
   }
   if (sketch.rows.empty()) return std::nullopt;
   add_levels(sketch.layers, panel, sketch.rows);
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
 }  // namespace attnbench::reports

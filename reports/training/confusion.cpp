@@ -81,7 +81,7 @@ Json map_of(std::size_t classes) {
 
 }  // namespace
 
-std::optional<Figure> confusion_figure(const Panel& panel, const std::vector<std::string>& order) {
+std::optional<Figure> confusion_figure(const Panel& panel, const Palette& palette) {
   Json rows = Json::array();
   Json names = Json::array();
   std::size_t classes = 0;
@@ -105,7 +105,7 @@ std::optional<Figure> confusion_figure(const Panel& panel, const std::vector<std
       "learning rate together; the diagonal is right.";
   framing.x = place("x", "taken for");
   framing.rows = std::move(rows);
-  Figure figure = framed_maps(std::move(framing), panel, order, "series", names, map_of(classes));
+  Figure figure = framed_maps(std::move(framing), panel, palette, "series", names, map_of(classes));
   figure.spec["columns"] = 3;
   return figure;
 }

@@ -10,6 +10,6 @@ namespace attnbench::reports {
 /// The test examples of each true class by the class that they were taken for, as shares of the
 /// true class, of all seeds at the chosen learning rate together; a map for each mechanism. Nothing
 /// where no examples were classified.
-std::optional<Figure> confusion_figure(const Panel& panel, const std::vector<std::string>& order);
+std::optional<Figure> confusion_figure(const Panel& panel, const Palette& palette);
 
 }  // namespace attnbench::reports

@@ -13,8 +13,6 @@
 namespace attnbench::reports {
 namespace {
 
-using CostOrder = std::vector<std::string>;
-
 constexpr double kibi = 1024;
 
 bool has_state(const Selection& selection) {
@@ -63,7 +61,7 @@ std::vector<DataSet> data_sets_of(const std::vector<const Panel*>& panels) {
   return sets;
 }
 
-std::optional<Figure> figure_of(const DataSet& set, const CostOrder& order,
+std::optional<Figure> figure_of(const DataSet& set, const Palette& palette,
                                 const std::vector<PublishedRow>& published) {
   if (set.selections.empty()) return std::nullopt;
   const Quality& quality = quality_of(set.panel);
@@ -104,7 +102,7 @@ std::optional<Figure> figure_of(const DataSet& set, const CostOrder& order,
   add_levels(sketch.layers, set.panel, sketch.rows);
   if (missing.empty()) add_front(sketch.rows, std::move(means), quality);
   sketch.caption += reach_words(set.selections);
-  return sketched(set.panel, order, std::move(sketch));
+  return sketched(set.panel, palette, std::move(sketch));
 }
 
 /// Words and units of a kind of cost.
@@ -199,8 +197,7 @@ std::string axis_words(const CostAxis& axis, const CellRecord& cost, const std::
 }
 
 std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
-                                const std::vector<const Panel*>& all,
-                                const std::vector<std::string>& order) {
+                                const std::vector<const Panel*>& all, const Palette& palette) {
   const std::vector<Selection> selections = reports::selections(panel);
   std::vector<CostPoint> points;
   std::vector<double> values;
@@ -253,17 +250,17 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
   }
   add_levels(sketch.layers, panel, sketch.rows);
   if (missing.empty()) add_front(sketch.rows, std::move(means), quality);
-  return sketched(panel, order, std::move(sketch));
+  return sketched(panel, palette, std::move(sketch));
 }
 
 }  // namespace
 
 std::vector<Figure> accuracy_over_state_figures(const std::vector<const Panel*>& panels,
-                                                const CostOrder& order,
+                                                const Palette& palette,
                                                 const std::vector<PublishedRow>& published) {
   std::vector<Figure> figures;
   for (const DataSet& set : data_sets_of(panels)) {
-    if (auto figure = figure_of(set, order, published)) figures.push_back(std::move(*figure));
+    if (auto figure = figure_of(set, palette, published)) figures.push_back(std::move(*figure));
   }
   return figures;
 }
@@ -271,11 +268,11 @@ std::vector<Figure> accuracy_over_state_figures(const std::vector<const Panel*>&
 std::vector<Figure> accuracy_over_expense_figures(Expense expense,
                                                   const std::vector<const Panel*>& panels,
                                                   const std::vector<const Panel*>& all,
-                                                  const std::vector<std::string>& order) {
+                                                  const Palette& palette) {
   const CostAxis axis = cost_axis(expense);
   std::vector<Figure> figures;
   for (const Panel* panel : panels) {
-    if (auto figure = figure_of(axis, *panel, all, order)) figures.push_back(std::move(*figure));
+    if (auto figure = figure_of(axis, *panel, all, palette)) figures.push_back(std::move(*figure));
   }
   return figures;
 }

@@ -10,7 +10,7 @@ namespace attnbench::reports {
 /// heads stand side by side in it. Every seed at the chosen learning rate, the Pareto front, the
 /// predicted accuracy of one look-up into windows of all sizes, and published numbers apart.
 std::vector<Figure> accuracy_over_state_figures(const std::vector<const Panel*>& panels,
-                                                const std::vector<std::string>& order,
+                                                const Palette& palette,
                                                 const std::vector<PublishedRow>& published);
 
 /// What a pass costs, and how a figure shows it.
@@ -23,6 +23,6 @@ enum class Expense { time, memory };
 std::vector<Figure> accuracy_over_expense_figures(Expense expense,
                                                   const std::vector<const Panel*>& panels,
                                                   const std::vector<const Panel*>& all,
-                                                  const std::vector<std::string>& order);
+                                                  const Palette& palette);
 
 }  // namespace attnbench::reports

@@ -134,8 +134,7 @@ std::vector<std::string> published_last(const Panel& panel,
   return names;
 }
 
-std::optional<Figure> sketched(const Panel& own, const std::vector<std::string>& own_order,
-                               Sketch sketch) {
+std::optional<Figure> sketched(const Panel& own, const Palette& own_palette, Sketch sketch) {
   if (sketch.rows.empty()) return std::nullopt;
   std::set<std::string> trained;
   for (const TrainingRow& row : sketch.rows) {
@@ -151,11 +150,11 @@ std::optional<Figure> sketched(const Panel& own, const std::vector<std::string>&
   Panel panel = with_series(own, shown);
   const std::size_t ours = panel.series.size();
   // Published models that we do not have come after ours in the legend.
-  std::vector<std::string> order = own_order;
+  Palette palette = own_palette;
   for (const Published& number : sketch.published) {
     const std::string name = published_name(own, number.label);
     if (!has(panel.series, name)) panel.series.push_back(name);
-    if (!has(order, name)) order.push_back(name);
+    palette.add(name, name);
   }
   Json y = {{"field", "y"}, {"type", "quantitative"}, {"title", sketch.y}};
   y.update(sketch.y_encoding);
@@ -167,9 +166,11 @@ std::optional<Figure> sketched(const Panel& own, const std::vector<std::string>&
                                     {{"y", y}, {"color", {{"value", "#888888"}}}}));
   }
   if (any_of_kind(sketch.rows, "mean")) {
-    layers.push_back(training_layer(
-        "mean", {{"type", "line"}, {"strokeWidth", 2}},
-        {{"y", y}, {"detail", {{"field", "id"}}}, {"opacity", legend_opacity(0.9)}}));
+    Json encoding = {{"y", y}, {"detail", {{"field", "id"}}}, {"opacity", legend_opacity(0.9)}};
+    if (Json dash = dash_encoding(panel.series, palette); !dash.is_null()) {
+      encoding["strokeDash"] = std::move(dash);
+    }
+    layers.push_back(training_layer("mean", {{"type", "line"}, {"strokeWidth", 2}}, encoding));
   }
   if (any_of_kind(sketch.rows, "predicted")) {
     add_predicted(layers, y);
@@ -177,7 +178,7 @@ std::optional<Figure> sketched(const Panel& own, const std::vector<std::string>&
       layers.push_back(std::move(label));
     }
   }
-  const Json shape = shape_encoding(panel.series, order);
+  const Json shape = shape_encoding(panel.series, palette);
   add_published(layers, published_training_rows(sketch, own), y,
                 {.width = 1,
                  .opacity = 0.6,
@@ -213,7 +214,7 @@ std::optional<Figure> sketched(const Panel& own, const std::vector<std::string>&
   framing.grey_from = ours;  // published models of which we have none
   framing.rows = to_json(sketch.rows);
   framing.layers = std::move(layers);
-  return framed(std::move(framing), panel, order);
+  return framed(std::move(framing), panel, palette);
 }
 
 std::vector<std::pair<std::string, std::string>> data_of(const Panel& panel,

@@ -52,8 +52,7 @@ std::vector<std::string> published_last(const Panel& panel,
                                         const std::vector<Published>& published);
 
 /// Frames it; nothing without rows.
-std::optional<Figure> sketched(const Panel& panel, const std::vector<std::string>& order,
-                               Sketch sketch);
+std::optional<Figure> sketched(const Panel& panel, const Palette& palette, Sketch sketch);
 
 /// The settings that tell the data of a cell of `panel` from that of others: its facets and, where
 /// it is a choice of data, its place `x` on the axis. Width and heads are the model's.

@@ -98,8 +98,7 @@ Json squares_of(const LatentMaps& maps) {
 
 }  // namespace
 
-std::optional<Figure> latent_probabilities_figure(const Panel& panel,
-                                                  const std::vector<std::string>& order) {
+std::optional<Figure> latent_probabilities_figure(const Panel& panel, const Palette& palette) {
   LatentMaps maps;
   const bool along = axis_values(panel).size() > 1;
   for (const Selection& selection : selections(panel)) {
@@ -123,7 +122,7 @@ std::optional<Figure> latent_probabilities_figure(const Panel& panel,
   framing.x = {{"field", "x"}, {"type", "ordinal"}};
   framing.rows = std::move(maps.rows);
   Figure figure =
-      framed_maps(std::move(framing), panel, order, "map", maps.headings, squares_of(maps));
+      framed_maps(std::move(framing), panel, palette, "map", maps.headings, squares_of(maps));
   figure.spec["columns"] = 2;
   figure.spec["facet"]["header"]["labelLimit"] = 420;
   return figure;

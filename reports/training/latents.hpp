@@ -10,7 +10,6 @@ namespace attnbench::reports {
 /// The probabilities p(l | t) of the tokens of a text, as squares of token and state, for each
 /// mechanism that records it; of the first seed at the chosen learning rate. Its heading has the
 /// share of states in use. Nothing where no record holds them.
-std::optional<Figure> latent_probabilities_figure(const Panel& panel,
-                                                  const std::vector<std::string>& order);
+std::optional<Figure> latent_probabilities_figure(const Panel& panel, const Palette& palette);
 
 }  // namespace attnbench::reports

@@ -96,14 +96,15 @@ std::string plain_name(std::string text) {
 }
 
 Json layers_of(const std::vector<std::string>& labels, const Json& changes) {
-  const Json colour = colour_encoding(labels, labels);
+  const Palette palette(labels);
+  const Json colour = colour_encoding(labels, palette);
   Json line = {{"mark", {{"type", "line"}, {"strokeWidth", 1.5}}},
                {"encoding", {{"color", colour}, {"opacity", legend_opacity(0.7)}}}};
   Json points = {{"mark", {{"type", "point"}, {"filled", true}, {"size", 30}}},
                  {"params", legend_selection()},
                  {"encoding",
                   {{"color", colour},
-                   {"shape", shape_encoding(labels, labels)},
+                   {"shape", shape_encoding(labels, palette)},
                    {"opacity", legend_opacity(1)},
                    {"tooltip", tooltips({{"cell", "cell"},
                                          {"x", "run"},

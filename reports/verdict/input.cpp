@@ -130,6 +130,10 @@ VerdictInput input_of(const result::Result& result) {
   return input;
 }
 
+std::vector<CrossingStatement> crossings_of(const Panel& panel) {
+  return judge({"", {question_of(panel)}}).answers.front().crossings;
+}
+
 Verdict verdict_of(const result::Result& result) { return judge(input_of(result)); }
 
 }  // namespace attnbench::reports::verdict

@@ -38,7 +38,7 @@ result::Result disturbed(const std::string& label, int length) {
 }
 
 reports::Figure figure_of(const result::Result& result, const std::string& name) {
-  return reports::draw(name, test::first_panel(result), test::fixture_order, {}).at(0);
+  return reports::draw(name, test::first_panel(result), test::fixture_palette, {}).at(0);
 }
 
 std::vector<Json> rows_of(const reports::Figure& figure, const std::string& series) {
@@ -49,12 +49,17 @@ std::vector<Json> rows_of(const reports::Figure& figure, const std::string& seri
   return rows;
 }
 
+/// Whether a layer marks what was disturbed.
+bool is_ring(const Json& layer) {
+  return layer["encoding"].value("strokeWidth", Json::object()).contains("legend");
+}
+
 /// Layers of points in a line figure: those that count, those that are marked.
 std::vector<Json> point_layers(const reports::Figure& figure, bool marked) {
   std::vector<Json> layers;
   for (const Json& layer : test::layers_of(figure.spec)) {
-    const bool ring = layer["encoding"].contains("strokeDash");
-    if (layer["mark"]["type"] == "point" && ring == marked) layers.push_back(layer);
+    if (layer.contains("data") || layer["mark"]["type"] != "point") continue;
+    if (is_ring(layer) == marked) layers.push_back(layer);
   }
   return layers;
 }
@@ -79,11 +84,11 @@ TEST_CASE("a disturbed time is a crossed ring with its reason, which no line joi
   const auto rings = point_layers(figure, true);
   REQUIRE(rings.size() == 1);
   CHECK(rings[0]["mark"]["filled"] == false);
-  CHECK(rings[0]["mark"]["shape"] == rings[0]["encoding"]["strokeDash"]["legend"]["symbolType"]);
+  CHECK(rings[0]["mark"]["shape"] == rings[0]["encoding"]["strokeWidth"]["legend"]["symbolType"]);
   CHECK_THAT(rings[0]["encoding"]["tooltip"].dump(), Catch::Contains("\"reason\""));
   CHECK(rings[0]["transform"][0]["filter"] == "datum.disturbed");
   for (const Json& layer : test::layers_of(figure.spec)) {
-    if (layer["encoding"].contains("strokeDash") || layer.contains("data")) continue;
+    if (is_ring(layer) || layer.contains("data")) continue;
     if (layer["transform"].dump().find("datum.part ==") != std::string::npos) continue;
     CHECK_THAT(layer["transform"].dump(), Catch::Contains("!datum.disturbed"));
   }
@@ -133,9 +138,9 @@ TEST_CASE("nothing is derived from a disturbed time", "[reports]") {
   // A disturbed baseline is left out, too.
   const auto speedup = figure_of(disturbed("softmax", 1024), "speedup");
   for (const Json& row : test::own_rows(speedup.spec)) CHECK(row["x"] != 1024);
-  CHECK(
-      reports::draw("speedup", test::first_panel(disturbed("softmax", 0)), test::fixture_order, {})
-          .empty());
+  CHECK(reports::draw("speedup", test::first_panel(disturbed("softmax", 0)), test::fixture_palette,
+                      {})
+            .empty());
 }
 
 TEST_CASE("a time beside a status that is not ok is no point of a roofline", "[reports]") {

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 namespace {
 
 reports::Figure drawn(const std::string& name, const reports::Panel& panel) {
-  return reports::draw(name, panel, test::fixture_order, {}).at(0);
+  return reports::draw(name, panel, test::fixture_palette, {}).at(0);
 }
 reports::Figure drawn(const std::string& name, const result::Result& result) {
   return drawn(name, test::first_panel(result));
@@ -45,7 +45,7 @@ TEST_CASE("every figure has axes with titles, colours, labels or a legend that f
   std::size_t count = 0;
   for (const auto& panel : test::panels(test::fixture_result())) {
     for (const std::string& name : reports::figure_names()) {
-      for (const auto& figure : reports::draw(name, panel, test::fixture_order, {})) {
+      for (const auto& figure : reports::draw(name, panel, test::fixture_palette, {})) {
         INFO(figure.name);
         ++count;
         names.insert(figure.name);
@@ -240,8 +240,43 @@ TEST_CASE("the roofline is coloured by what binds", "[reports]") {
 TEST_CASE("what a panel does not have is not drawn, an unknown figure is refused by name",
           "[reports]") {
   const auto panels = test::panels(test::fixture_result());
-  CHECK(reports::draw("state", panels[0], test::fixture_order, {}).empty());
-  CHECK(reports::draw("roofline", panels[2], test::fixture_order, {}).empty());
+  CHECK(reports::draw("state", panels[0], test::fixture_palette, {}).empty());
+  CHECK(reports::draw("roofline", panels[2], test::fixture_palette, {}).empty());
   CHECK_THROWS_AS(drawn("tme", panels[0]), UsageFailure);
   CHECK_THROWS_WITH(drawn("tme", panels[0]), Catch::Contains("tme") && Catch::Contains("slopes"));
+}
+
+TEST_CASE("a figure of times marks where a line crosses exact attention", "[reports]") {
+  std::vector<result::CellRecord> cells;
+  for (const auto& [length, exact, linear] :
+       {std::tuple(256, 1e-3, 2e-3), std::tuple(512, 4e-3, 4e-3), std::tuple(1024, 16e-3, 8e-3)}) {
+    for (const auto& [label, seconds] :
+         {std::pair("softmax", exact), std::pair("linear", linear)}) {
+      test::CellBuilder cell(label);
+      cell.named(label + std::to_string(length)).length(length).took(seconds);
+      cells.push_back(cell.rounds({seconds * 0.99, seconds, seconds * 1.01}));
+    }
+  }
+  const auto result = test::result_of(cells);
+  const auto drawn = reports::draw("time", test::first_panel(result), {"softmax", "linear"}, {});
+  Json marks;
+  for (const Json& layer : test::layers_of(drawn.at(0).spec)) {
+    if (layer.contains("data") && layer["data"]["name"] == "crossings") {
+      marks = layer["data"]["values"];
+    }
+  }
+  REQUIRE(marks.size() == 1);
+  CHECK(marks[0]["series"] == "linear");
+  CHECK(marks[0]["x"].get<double>() == Approx(512));
+  CHECK(marks[0]["y"].get<double>() == Approx(4));  // on the line, in its unit
+  CHECK(marks[0]["left"] < marks[0]["x"]);
+  CHECK(marks[0]["right"] > marks[0]["x"]);
+  CHECK_THAT(drawn.at(0).caption, Catch::Contains("Rings: where a line crosses"));
+  // Without a crossing there is no layer, which Vega would warn of.
+  for (result::CellRecord& cell : cells) {
+    if (cell.label == "softmax") cell.timing.clear();
+  }
+  const auto none = test::result_of(cells);
+  const auto plain = reports::draw("time", test::first_panel(none), {"softmax", "linear"}, {});
+  CHECK_THAT(plain.at(0).spec.dump(), !Catch::Contains("crossings"));
 }

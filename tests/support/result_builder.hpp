@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/result/document.hpp"
+#include "reports/figures/palette.hpp"
 #include "reports/tables/layout.hpp"
 #include "tests/support/files.hpp"
 
@@ -105,8 +106,8 @@ inline result::Result fixture_result(const std::string& name = "fixture") {
   return result::read_result(fixture_file(name));
 }
 /// The fixture's series.
-inline const std::vector<std::string> fixture_order{"softmax",           "flash",  "latte, scan",
-                                                    "latte, vectorised", "linear", "window"};
+inline const reports::Palette fixture_palette{"softmax",           "flash",  "latte, scan",
+                                              "latte, vectorised", "linear", "window"};
 
 // ---- trainings
 
@@ -203,7 +204,7 @@ inline result::Result some_trainings() {
                     training_cell("latte", 0.003, 1, 0.7, 0.72), diverged_cell("latte", 0.01, 1)});
 }
 /// Their series.
-inline const std::vector<std::string> training_order{"softmax", "window", "latte"};
+inline const reports::Palette training_palette{"softmax", "window", "latte"};
 
 // ---- crossovers
 

@@ -16,7 +16,8 @@ namespace {
 /// The layer of labels in the time figure of these cells; null without one.
 Json labels_of(std::vector<result::CellRecord> cells) {
   const auto panel = test::first_panel(test::result_of(std::move(cells)));
-  const reports::Figure figure = reports::draw("time", panel, panel.series, {}).at(0);
+  const reports::Figure figure =
+      reports::draw("time", panel, reports::Palette(panel.series), {}).at(0);
   for (const Json& layer : figure.spec["layer"][0]["layer"]) {
     if (layer.contains("data") && layer["data"]["name"] == "labels") return layer;
   }

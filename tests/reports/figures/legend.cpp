@@ -31,7 +31,7 @@ TEST_CASE("a series without a mark has no place in a legend, and is told of", "[
     for (result::CellRecord& cell : result.cells) {
       if (cell.label == "linear") cell.status = status;
     }
-    return reports::draw("time", test::first_panel(result), test::fixture_order, {}).at(0);
+    return reports::draw("time", test::first_panel(result), test::fixture_palette, {}).at(0);
   };
   const auto in_legend = [](const reports::Figure& figure) {
     const Json domain = test::unit_of(figure.spec)["encoding"]["color"]["scale"]["domain"];

@@ -36,7 +36,7 @@ result::Result crowd(std::size_t labels) {
 
 reports::Figure time_figure(const result::Result& result) {
   const auto panel = test::first_panel(result);
-  return reports::draw("time", panel, panel.series, {}).at(0);
+  return reports::draw("time", panel, reports::Palette(panel.series), {}).at(0);
 }
 
 }  // namespace
@@ -56,11 +56,11 @@ TEST_CASE("fourteen lines are one picture, fifteen are small multiples", "[repor
   const Json& background = unit["layer"][0];
   CHECK(background["data"]["name"] == "others");
   const Json& rows = background["data"]["values"];
-  CHECK(rows.size() == many.spec["data"]["values"].size());
+  CHECK(rows.size() == test::own_rows(many.spec).size());
   for (const Json& row : rows) CHECK_FALSE(row.contains("series"));  // facets would divide it
   const Json& scale = background["encoding"]["y"]["scale"];
   REQUIRE(scale.contains("domain"));
-  for (const Json& row : many.spec["data"]["values"]) {
+  for (const Json& row : test::own_rows(many.spec)) {
     CHECK(row["low"].get<double>() >= scale["domain"][0].get<double>());
     CHECK(row["high"].get<double>() <= scale["domain"][1].get<double>());
   }

@@ -73,10 +73,10 @@ TEST_CASE("published ratios are drawn in the figure of speedups alone", "[report
   const auto ratios = reports::published_speedups(rows, panel);
   REQUIRE(ratios.size() == 1);  // abc is no label of the result
   CHECK(ratios[0].y == 3.5);
-  const auto figure = reports::draw("speedup", panel, panel.series, rows).at(0);
+  const auto figure = reports::draw("speedup", panel, reports::Palette(panel.series), rows).at(0);
   CHECK_THAT(figure.caption, Catch::Contains("published"));
-  CHECK_THAT(figure.spec["title"]["subtitle"].dump(), Catch::Contains("Hollow and dashed"));
-  CHECK_THAT(reports::draw("time", panel, panel.series, rows).at(0).caption,
+  CHECK_THAT(figure.spec["title"]["subtitle"].dump(), Catch::Contains("Hollow: published"));
+  CHECK_THAT(reports::draw("time", panel, reports::Palette(panel.series), rows).at(0).caption,
              !Catch::Contains("published"));
 }
 

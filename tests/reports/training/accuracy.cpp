@@ -105,7 +105,7 @@ TEST_CASE("a series without a mark is left out of the legend, and the caption na
     // As many colours as series, and latte's is its own although the window before it is gone.
     const Json range = figure.spec["encoding"]["color"]["scale"]["range"];
     REQUIRE(range.size() == 2);
-    const auto all = reports::colour_encoding({"latte"}, test::training_order);
+    const auto all = reports::colour_encoding({"latte"}, test::training_palette);
     CHECK(range[1] == all["scale"]["range"][0]);
     CHECK_THAT(figure.caption, Contains("4 trainings did not end well and are not drawn") &&
                                    Contains("Not drawn, for want of a number: window (error), "

@@ -66,7 +66,7 @@ std::vector<reports::Figure> over_state(const result::Result& result,
   const auto panels = test::panels(result);
   std::vector<const reports::Panel*> all;
   for (const auto& panel : panels) all.push_back(&panel);
-  return reports::accuracy_over_state_figures(all, test::training_order, published);
+  return reports::accuracy_over_state_figures(all, test::training_palette, published);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ inline std::vector<Json> rows_of(const reports::Figure& figure, const std::strin
 inline std::vector<reports::Figure> drawn(
     const std::string& name, const result::Result& result,
     const std::vector<reports::PublishedRow>& published = {}) {
-  return reports::draw(name, first_panel(result), training_order, published);
+  return reports::draw(name, first_panel(result), training_palette, published);
 }
 
 /// The published numbers of a file of this text.
