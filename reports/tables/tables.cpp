@@ -31,8 +31,9 @@ std::string safe(const std::string& text, const TableStyle& style) {
   return style.colour ? text::printable(text, text::Breaks::kept) : text;
 }
 
-/// As many columns as fit, then the rest below under the same labels.
-std::string draw(const Grid& grid, const std::string& axis, const TableStyle& style) {
+}  // namespace
+
+std::string table(const Grid& grid, const std::string& axis, const TableStyle& style) {
   std::size_t label_width = text::display_width(axis);
   for (const auto& row : grid.rows)
     label_width = std::max(label_width, text::display_width(row.first));
@@ -73,7 +74,10 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
       return content + "\n";
     };
     if (begin > 0) text += '\n';
-    text.append(safe(text::shorten(grid.title, style.width, style.letters), style)).append("\n");
+    for (const std::string& titled : text::wrap(grid.title, style.width)) {
+      if (titled.empty()) continue;
+      text.append(safe(titled, style)).append("\n");
+    }
     if (begin == 0) {
       const std::string note = plain(grid.note, style.letters);
       for (const std::string& noted : text::wrap(note, style.width)) {
@@ -84,6 +88,25 @@ std::string draw(const Grid& grid, const std::string& axis, const TableStyle& st
     text.append(repeat(rule, std::min(used, style.width))).append("\n");
     for (std::size_t row = 0; row < grid.rows.size(); ++row) text += row_line(row);
     begin = end;
+  }
+  return text;
+}
+
+namespace {
+
+std::string heading_of(const Panel& panel) {
+  const std::string facet = panel.facet_text();
+  return panel.task_label + (facet.empty() ? "" : ", " + facet);
+}
+
+/// A line for each series and reason.
+std::string findings_text(const Panel& panel, const TableStyle& style) {
+  std::string text;
+  for (const SeriesFailure& finding : findings_of(panel)) {
+    std::string line = "  " + finding.series;
+    if (!finding.places.empty()) line += " at " + finding.places;
+    line += ": " + finding.status + ": " + text::quotable(finding.reason, 600);
+    text += safe(line, style) + '\n';
   }
   return text;
 }
@@ -99,19 +122,21 @@ std::string table(const result::Result& result, const TableStyle& style) {
   std::string text;
   for (const Panel& panel : panels(result)) {
     if (!text.empty()) text += '\n';
-    const std::string facet = panel.facet_text();
-    text += safe(panel.task_label + (facet.empty() ? "" : ", " + facet), style) + '\n';
+    text += safe(heading_of(panel), style) + '\n';
     for (const Grid& grid : grids_of(panel, style.letters)) {
-      text.append("\n").append(draw(grid, panel.axis, style));
+      text.append("\n").append(table(grid, panel.axis, style));
     }
-    const std::vector<SeriesFailure> findings = findings_of(panel);
-    if (!findings.empty()) text += '\n';
-    for (const SeriesFailure& finding : findings) {
-      std::string line = "  " + finding.series;
-      if (!finding.places.empty()) line += " at " + finding.places;
-      line += ": " + finding.status + ": " + text::quotable(finding.reason, 600);
-      text += safe(line, style) + '\n';
-    }
+    const std::string findings = findings_text(panel, style);
+    if (!findings.empty()) text += '\n' + findings;
+  }
+  return text;
+}
+
+std::string failures(const result::Result& result, const TableStyle& style) {
+  std::string text;
+  for (const Panel& panel : panels(result)) {
+    const std::string findings = findings_text(panel, style);
+    if (!findings.empty()) text += safe(heading_of(panel), style) + "\n" + findings;
   }
   return text;
 }

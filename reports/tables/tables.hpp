@@ -7,6 +7,7 @@
 
 #include "core/result/document.hpp"
 #include "core/text/format.hpp"
+#include "reports/tables/grid.hpp"
 
 namespace attnbench::reports {
 
@@ -19,6 +20,13 @@ struct TableStyle {
 /// The tables of a result, per panel: median time and interval, workspace, state; then every cell
 /// that is not ok with its reason. Ends with a newline; empty without cells.
 std::string table(const result::Result& result, const TableStyle& style);
+
+/// The cells of `table` that are not ok alone, under their panels' names; empty where all are.
+std::string failures(const result::Result& result, const TableStyle& style);
+
+/// One grid under its title and note, `axis` above its labels: as many columns as fit, then the
+/// rest below under the same labels.
+std::string table(const Grid& grid, const std::string& axis, const TableStyle& style);
 
 /// The numbers of cells by status: "24 cells: 20 ok, 2 unsupported, 2 out_of_memory".
 std::string status_line(const result::Result& result);

@@ -7,6 +7,7 @@
 
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "reports/verdict/ranking.hpp"
 
 namespace attnbench::reports::verdict {
 namespace {
@@ -41,7 +42,8 @@ std::string shortened(std::vector<std::string> words) {
   return listed(words, "; ", "; ");
 }
 
-/// Two significant digits: no interval supports more of a length.
+}  // namespace
+
 std::string rounded_length(double length) {
   if (!(length >= 1)) return "1";
   const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(length)) - 1));
@@ -49,6 +51,18 @@ std::string rounded_length(double length) {
   std::snprintf(text.data(), text.size(), "%.0f", std::round(length / unit) * unit);
   return text.data();
 }
+
+std::string timed_words(const Answer& answer) {
+  if (answer.what == "forward" || answer.what == "backward") return answer.what + " pass";
+  if (answer.what == "forward+backward") return "forward and backward pass";
+  return answer.what.empty() ? "time" : answer.what;
+}
+
+std::string named_list(const std::vector<std::string>& labels, const std::string& last) {
+  return listed(names_of(labels), last);
+}
+
+namespace {
 
 /// What a place's answer is, without the place.
 std::string labels_text(const Fastest& one) {
@@ -123,13 +137,6 @@ void add_accuracy_lines(const Answer& answer, std::vector<Line>& lines) {
   } else if (!alone) {
     lines.push_back({best, "not ranked: that takes two seeds or more of each (model_seed)"});
   }
-}
-
-/// "fastest forward pass", "fastest step".
-std::string timed_words(const Answer& answer) {
-  if (answer.what == "forward" || answer.what == "backward") return answer.what + " pass";
-  if (answer.what == "forward+backward") return "forward and backward pass";
-  return answer.what.empty() ? "time" : answer.what;
 }
 
 /// The first crossover of `label`, or of any with an empty one: if possible one that has a slower
@@ -247,6 +254,28 @@ std::string found_text(const CrossingStatement& crossover) {
 
 }  // namespace
 
+std::string short_text_of(const CrossingStatement& crossover) {
+  switch (crossover.crossing) {
+    case CrossingKind::found:
+      if (crossover.within_gap) return "<= " + place_text("length", crossover.high);
+      return rounded_length(crossover.length) + " (" +
+             (crossover.low ? rounded_length(*crossover.low) + " to " : "<= ") +
+             rounded_length(crossover.high) + ")";
+    case CrossingKind::below:
+      return "<= " + place_text("length", crossover.shortest);
+    case CrossingKind::none:
+      return "not up to " + place_text("length", crossover.longest);
+    case CrossingKind::reverse:
+      return "short ones alone";
+    case CrossingKind::several:
+      return "some lengths";
+    case CrossingKind::undecided:
+    case CrossingKind::missing:
+      break;
+  }
+  return "cannot tell";
+}
+
 std::string text_of(const CrossingStatement& crossover) {
   const std::string found = found_text(crossover), gaps = text_of(crossover.gaps);
   return found + (found.empty() || gaps.empty() ? "" : "; ") + gaps;
@@ -342,20 +371,30 @@ std::string sentence_of(const std::string& machine, const std::vector<Answer>& a
   return (where.empty() ? "" : "On " + where + ": ") + said + ".";
 }
 
-std::string text_of(const Verdict& verdict, std::size_t width) {
+std::string text_of(const Verdict& verdict, const TableStyle& style) {
   std::string text;
+  for (const Ranking& ranking : verdict.rankings) {
+    if (!text.empty()) text += "\n";
+    for (const std::string& line : text::wrap(ranking.headline, style.width)) text += line + "\n";
+    text += table(grid_of(ranking, style.letters), ranked_things, style);
+  }
   for (const Answer& answer : verdict.answers) {
+    if (is_ranked(answer)) continue;
     const std::vector<Line> lines = lines_of(answer);
     if (lines.empty()) continue;
     text += "  " + answer.task + "\n";
-    for (const Line& line : lines) text += hanging(line.topic, line.text, width);
+    for (const Line& line : lines) text += hanging(line.topic, line.text, style.width);
   }
+  std::string rest;
   for (const Line& line : lines_of(verdict.exceptions)) {
-    text += hanging(line.topic, line.text, width).substr(2);
+    rest += hanging(line.topic, line.text, style.width).substr(2);
   }
-  for (const std::string& line : text::wrap(verdict.sentence, width > 30 ? width - 2 : 28)) {
-    text += "  " + line + "\n";
+  for (const std::string& line :
+       text::wrap(verdict.sentence, style.width > 30 ? style.width - 2 : 28)) {
+    rest += "  " + line + "\n";
   }
+  if (!text.empty() && !rest.empty()) text += "\n";
+  text += rest;
   return text.empty() ? "" : "Verdict\n" + text;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/tables/tables.hpp"
 #include "reports/verdict/verdict.hpp"
 
 namespace attnbench::reports::verdict {
@@ -23,6 +24,18 @@ std::vector<Line> lines_of(const std::vector<Exception>& exceptions);
 /// The crossover in words: "from 1100 tokens on (900 to 1300)", "not up to 8192", …
 std::string text_of(const CrossingStatement& crossover);
 
+/// The same for a column of a table: "1000 (880 to 1300)", "not up to 8192", "cannot tell".
+std::string short_text_of(const CrossingStatement& crossover);
+
+/// A length with two significant digits, since no interval supports more.
+std::string rounded_length(double length);
+
+/// Labels as a sentence names them: "latte, linear and "softmax, naive"".
+std::string named_list(const std::vector<std::string>& labels, const std::string& last);
+
+/// What an answer's times are of: "forward pass", "step".
+std::string timed_words(const Answer& answer);
+
 /// A value of the axis: 1024, or 16.0 KiB of states.
 std::string place_text(const std::string& axis, double x);
 
@@ -30,8 +43,8 @@ std::string place_text(const std::string& axis, double x);
 /// that trainings reached. Empty where nothing was ranked.
 std::string sentence_of(const std::string& machine, const std::vector<Answer>& answers);
 
-/// The verdict as text for the terminal, at most `width` columns; ends with a newline, and is empty
-/// where there is nothing to say.
-std::string text_of(const Verdict& verdict, std::size_t width);
+/// The verdict as text for the terminal: the tables that rank, the answers that have none, what is
+/// not ranked, the sentence. Ends with a newline, and is empty where there is nothing to say.
+std::string text_of(const Verdict& verdict, const TableStyle& style);
 
 }  // namespace attnbench::reports::verdict

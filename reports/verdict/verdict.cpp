@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/text/printable.hpp"
+#include "reports/verdict/ranking.hpp"
 #include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports::verdict {
@@ -296,6 +297,7 @@ Verdict judge(const VerdictInput& input) {
   Verdict verdict;
   for (const PanelQuestion& question : input.questions)
     verdict.answers.push_back(answer_to(question));
+  verdict.rankings = rankings_of(input.questions, verdict.answers);
   verdict.exceptions = exceptions_of(input);
   verdict.sentence = sentence_of(input.machine, verdict.answers);
   return verdict;

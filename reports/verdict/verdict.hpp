@@ -2,7 +2,7 @@
 // which length on a mechanism is faster than exact attention.
 //
 // It is computed from the small structs of the first half, which reports/verdict/input.hpp fills
-// from a result.
+// from a result. The table that ranks is made of it in reports/verdict/ranking.hpp.
 #pragma once
 
 #include <optional>
@@ -142,8 +142,43 @@ struct Exception {
   std::vector<std::string> labels;  ///< "softmax (decode)", without duplicates
 };
 
+/// A line of the table that ranks. What was not measured, or not of this label, is absent.
+struct RankedRow {
+  std::string label;
+  std::string implementation;
+  bool exact = false;
+  std::string faster_from;      ///< the crossover in short: "1000 (880 to 1300)", "not up to 2048"
+  std::optional<Time> time;     ///< at the table's place
+  std::optional<Status> ended;  ///< of what has no time there that ranks
+  bool fastest = false;         ///< or not to be told from the fastest
+  std::optional<Estimate> speedup;  ///< over the fastest exact attention, there
+  std::optional<double> workspace_bytes;
+  std::optional<double> state_bytes;
+  std::optional<Time> step;
+  bool fastest_step = false;
+  std::optional<Accuracy> quality;
+  bool best_quality = false;
+};
+
+/// The table that ranks: a line for each label of a question, best first; steps and qualities of
+/// other questions of the result stand beside the first table's times.
+struct Ranking {
+  std::string headline;  ///< the answer in one sentence without machine; empty without one
+  std::string conditions;
+  std::string timed;  ///< "forward pass"; empty where nothing was
+  std::string place;  ///< what `at` counts: "length"
+  std::string axis;
+  std::optional<double> at;  ///< the greatest place at which two or more have a time
+  std::string against;       ///< the exact attention that speed-ups are over
+  std::string step_place;    ///< "a context of length 8192"
+  QualityMeasure measure = {};
+  std::vector<RankedRow> rows;
+};
+
 struct Verdict {
   std::vector<Answer> answers;
+  std::vector<Ranking>
+      rankings;  ///< of the answers that rank something; the first has the headline
   std::vector<Exception> exceptions;
   std::string sentence;  ///< one to repeat, with machine, dtype and scope; may be empty
 };

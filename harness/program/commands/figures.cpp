@@ -133,7 +133,7 @@ ExitCode run_figure(FiguresArguments& arguments, const gallery::Index& index,
   }
   run::Supervisor supervisor(figure_settings(arguments, suite));
   const run::RunOutcome outcome = supervisor.run();
-  print_table(outcome.result);
+  print_tables(outcome.result);
   if (outcome.interrupted) return ExitCode::interrupted;
   if (!arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   std::cout << "stored  " << gallery::store(outcome.result, index.gallery, index.suites).string()

@@ -103,7 +103,7 @@ int run_merge(const MergeArguments& arguments) {
   result::write_result(out / "result.json", merged.result);
   for (const result::Result& part : result::by_machine(merged.result)) {
     if (merged.result.further.contains("machines")) std::cout << *part.suite.title << "\n";
-    print_table(part);
+    print_tables(part);
   }
   std::cout << "result  " << (out / "result.json").string() << "\n";
   if (!arguments.no_report) make_report(out, {});

@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "core/output_file.hpp"
+#include "core/result/document.hpp"
+#include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/measuring.hpp"
@@ -20,6 +22,7 @@ struct ReportArguments {
   std::vector<std::string> formats{"svg", "png"};
   bool no_render = false;
   bool force = false;
+  bool tables = false;
   std::string csv;
 };
 
@@ -44,6 +47,10 @@ int run_report(const ReportArguments& arguments) {
   for (const std::string& message : report.messages)
     std::cerr << text::bounded_message(message) << "\n";
   std::cout << report.page.string() << "\n";
+  for (const std::string& path : arguments.results) {
+    if (!arguments.tables) break;
+    for (const auto& part : result::by_machine(result::read_result(path))) print_tables(part);
+  }
   for (const auto& verdict : report.verdicts) print_verdict(verdict);
   return 0;
 }
@@ -64,6 +71,7 @@ void declare_report(Command& command) {
   command.flag("--no-render", arguments->no_render, "write specifications, tables and page only");
   command.flag("--force", arguments->force,
                "replace files of the same names that attnbench did not write");
+  command.flag("--tables", arguments->tables, "print a table of each quantity, too");
   command.option("--csv", arguments->csv,
                  "write the tidy table to this file, or to standard output (-), and nothing else");
   command.footer(

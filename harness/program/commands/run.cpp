@@ -35,6 +35,7 @@ struct RunArguments {
   std::vector<std::string> fail_on;
   std::string shard = "1/1";
   bool keep_checkpoints = false;
+  bool tables = false;
   int jobs = 1;
 
   bool given(const char* flag) const { return measure.given(flag); }
@@ -84,15 +85,16 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   const bool first = settings.process_rank.writes_the_run();
   run::Supervisor supervisor(std::move(settings));
   const run::RunOutcome outcome = supervisor.run();
+  const auto verdict = reports::verdict::verdict_of(outcome.result);
   if (first) {
-    print_table(outcome.result);
+    arguments.tables ? print_tables(outcome.result) : print_cells(outcome.result, verdict);
     std::cout << "result  " << (outcome.folder / "result.json").string() << "\n";
     const std::string disturbed = reports::disturbed_line(outcome.result, outcome.folder.string());
     if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
   if (first) print_slow_blas(outcome.result);
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
-  if (first) print_verdict(reports::verdict::verdict_of(outcome.result));
+  if (first) print_verdict(verdict);
   std::cout.flush();  // before the next suite's progress, which is another stream's
   print_interruption(outcome);
   if (first && run::measured_nothing(outcome.result)) {
@@ -168,6 +170,8 @@ void add_flags(Command& command, RunArguments& arguments) {
       .repeatable();
   command.flag("--keep-checkpoints", arguments.keep_checkpoints,
                "Keep the last checkpoint of each training (`attnbench generate` reads them)");
+  command.flag("--tables", arguments.tables,
+               "Print a table of each quantity, too, beside the one that ranks");
   command.option("--shard", arguments.shard, "I/N: only this share of the cells");
   command
       .option("--jobs", arguments.jobs,

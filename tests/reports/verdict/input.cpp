@@ -6,6 +6,7 @@
 #include <random>
 
 #include "reports/verdict/sentences.hpp"
+#include "tests/reports/verdict/words.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
 
@@ -128,7 +129,7 @@ TEST_CASE("an error of the check alone is told from others by the stored check",
     }
   }
   const auto verdict = verdict::verdict_of(test::result_of(cells));
-  std::string text = verdict::text_of(verdict, 300);
+  std::string text = test::words_of(verdict);
   CHECK(text.find("latte faster than exact attention: cannot tell at 512: the output of latte "
                   "could not be checked\n") != std::string::npos);
   CHECK(text.find("linear faster than exact attention: cannot tell at 512: linear was ended by an "

@@ -2,11 +2,14 @@
 
 #include <stdexcept>
 
+#include "reports/verdict/ranking.hpp"
 #include "reports/verdict/sentences.hpp"
+#include "tests/reports/verdict/words.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace attnbench::reports::verdict;
 using attnbench::Status;
+using attnbench::test::words_of;
 
 namespace {
 
@@ -110,7 +113,7 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
   CHECK(text_of(verdict.answers[0].crossings[0]) ==
         "cannot tell at 256: linear was wrong; cannot tell at 1024: flash was disturbed");
   REQUIRE(verdict.exceptions.size() == 2);
-  const std::string text = text_of(verdict, 80);
+  const std::string text = words_of(verdict);
   CHECK(says(text, "1 wrong: linear (forward)"));
   CHECK(says(text, "1 disturbed: flash (forward)"));
 
@@ -122,7 +125,7 @@ TEST_CASE("disturbed, wrong and single measurements are not ranked", "[verdict]"
   const Verdict single = judge({"", {alone}});
   CHECK(single.answers[0].fastest.empty());
   CHECK(single.sentence.empty());
-  CHECK(says(text_of(single, 80), "not ranked: one process timed each"));
+  CHECK(says(words_of(single), "not ranked: one process timed each"));
 }
 
 namespace {
@@ -163,7 +166,7 @@ TEST_CASE("nothing is held against the next best where a competitor is missing",
   CHECK(crossover.against == "softmax/fused");
   CHECK(crossover.low == 256);
   CHECK(crossover.high == 1024);
-  const std::string text = text_of(verdict, 300);
+  const std::string text = words_of(verdict);
   CHECK(says(text, "flash at 256; cannot tell at 512: flash was"));
   CHECK(says(text, "from somewhere between 256 and 1024 tokens on; cannot tell at 512: flash was"));
   CHECK(says(verdict.sentence, "at length 1024 linear"));
@@ -207,7 +210,7 @@ TEST_CASE("the sentence prefers a crossover with a slower length before it", "[v
     one.cells.push_back(timed("latte", length, ms(0.5)));
   }
   const Verdict verdict = judge({"", {one}});
-  CHECK(says(text_of(verdict, 200), "on (at most"));
+  CHECK(says(words_of(verdict), "on (at most"));
   CHECK(says(verdict.sentence, "latte (latte/fused) has the fastest forward pass"));
   CHECK(says(verdict.sentence, "linear (linear/fused) is faster than exact attention"));
 }
@@ -225,8 +228,7 @@ TEST_CASE("the smallest state and workspace are of the longest length", "[verdic
   REQUIRE(answer.states.size() == 2);
   CHECK(answer.states[0].label == "linear");
   CHECK(answer.states[1].bytes == 1024 * 1024);
-  CHECK(says(text_of(verdict, 200),
-             "smallest state at length 1024: linear 64.0 KiB; flash 1.00 MiB"));
+  CHECK(says(words_of(verdict), "smallest state at length 1024: linear 64.0 KiB; flash 1.00 MiB"));
 }
 
 TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
@@ -238,7 +240,7 @@ TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
   const Verdict single = judge({"", {one}});
   CHECK(single.answers[0].accuracies.front().label == "softmax");
   CHECK(single.answers[0].max_accurate.empty());
-  CHECK(says(text_of(single, 100), "takes two seeds"));
+  CHECK(says(words_of(single), "takes two seeds"));
   CHECK(says(single.sentence, "softmax 0.990 (32.0 KiB); window 0.400 (2.00 KiB)"));
 
   for (Accuracy& each : one.accuracies) {
@@ -251,7 +253,7 @@ TEST_CASE("accuracies are ranked by seeds, and not by one", "[verdict]") {
   one.untrained = {{"latte", Status::timeout, false}};
   const Verdict lacking = judge({"", {one}});
   CHECK(lacking.answers[0].max_accurate.empty());
-  CHECK(says(text_of(lacking, 100), "cannot tell: latte was ended by the time limit"));
+  CHECK(says(words_of(lacking), "cannot tell: latte was ended by the time limit"));
 }
 
 TEST_CASE("a label that holds a comma is in quotes wherever a sentence names it", "[verdict]") {
@@ -262,7 +264,7 @@ TEST_CASE("a label that holds a comma is in quotes wherever a sentence names it"
   one.cells.push_back(timed("softmax, naive", 512, ms(9), true));
   one.cells.back().status = Status::disturbed;
   const Verdict verdict = judge({"", {one}});
-  const std::string text = text_of(verdict, 400);
+  const std::string text = words_of(verdict);
   CHECK(says(text, "cannot tell at 512: \"softmax, naive\" was disturbed"));
   CHECK(says(text, "\"latte, scan\" at 1024"));
   CHECK(says(text, "\"latte, scan\" (latte, scan/fused) faster than"));
@@ -280,16 +282,19 @@ TEST_CASE("mechanisms of which the same is unknown share a line", "[verdict]") {
     one.cells.back().status = Status::crashed;
   }
   cell_of(one, "latte", 512).status = Status::disturbed;
-  const std::string text = text_of(judge({"", {one}}), 400);
+  const std::string text = words_of(judge({"", {one}}));
   CHECK(says(text,
-             "    linear and window faster than exact attention: cannot tell at 256, 512 and "
+             "linear and window faster than exact attention: cannot tell at 256, 512 and "
              "1024: naive was ended by a crash\n"));
   CHECK(says(text,
-             "    latte faster than exact attention: cannot tell at 256 and 1024: naive was "
+             "latte faster than exact attention: cannot tell at 256 and 1024: naive was "
              "ended by a crash; cannot tell at 512: latte was disturbed\n"));
 }
 
 TEST_CASE("nothing to say makes no verdict", "[verdict]") {
-  CHECK(text_of(judge({"a CPU", {}}), 80).empty());
-  CHECK(text_of(judge({"a CPU", {question({timed("flash", 256, ms(1), true)})}}), 80).empty());
+  for (const Verdict& verdict :
+       {judge({"a CPU", {}}), judge({"a CPU", {question({timed("flash", 256, ms(1), true)})}})}) {
+    CHECK(text_of(verdict, {}).empty());
+    CHECK(headline_of(verdict).empty());
+  }
 }

@@ -125,19 +125,38 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
   }
 }
 
-void print_table(const result::Result& document) {
+namespace {
+
+reports::TableStyle terminal_style(std::size_t plain_width) {
   reports::TableStyle style;
-  style.width = terminal_width(style.width);
+  style.width = terminal_width(plain_width);
   style.colour = text::shows_colour(stdout);
-  const std::string table = reports::table(document, style);
-  style.colour ? print_with_sequences(table) : print_coloured(table);
+  return style;
+}
+
+void print_styled(const std::string& text, const reports::TableStyle& style) {
+  style.colour ? print_with_sequences(text) : print_coloured(text);
+}
+
+}  // namespace
+
+void print_tables(const result::Result& document) {
+  const reports::TableStyle style = terminal_style(80);
+  print_styled(reports::table(document, style), style);
+  print_coloured(reports::status_line(document) + "\n");
+}
+
+void print_cells(const result::Result& document, const reports::verdict::Verdict& verdict) {
+  if (verdict.rankings.empty()) return print_tables(document);
+  const reports::TableStyle style = terminal_style(80);
+  print_styled(reports::failures(document, style), style);
   print_coloured(reports::status_line(document) + "\n");
 }
 
 void print_verdict(const reports::verdict::Verdict& verdict) {
-  constexpr std::size_t plain_width = 100;
-  const std::string text = reports::verdict::text_of(verdict, terminal_width(plain_width));
-  if (!text.empty()) print_coloured("\n" + text);
+  const reports::TableStyle style = terminal_style(100);
+  const std::string text = reports::verdict::text_of(verdict, style);
+  if (!text.empty()) print_styled("\n" + text, style);
 }
 
 void print_interruption(const run::RunOutcome& outcome) {

@@ -61,7 +61,10 @@ void expect_free(const std::filesystem::path& folder, const MeasureArguments& ar
 void make_report(const std::filesystem::path& folder, const MeasureArguments& arguments);
 
 /// Prints the table of a result, as wide as the terminal, and how many cells ended how.
-void print_table(const result::Result& document);
+void print_tables(const result::Result& document);
+/// What is to be seen of the cells where the verdict follows: those that are not ok, and all tables
+/// where the verdict has none.
+void print_cells(const result::Result& document, const reports::verdict::Verdict& verdict);
 
 /// Prints the verdict of a result, if it has one.
 void print_verdict(const reports::verdict::Verdict& verdict);
