@@ -94,21 +94,16 @@ std::vector<Figure> figures_of(const result::Result& result,
                                const std::vector<PublishedRow>& published,
                                std::vector<std::string>& messages) {
   const std::vector<Panel> panels = reports::panels(result);
-  std::vector<std::string> order;
-  for (const Panel& panel : panels) {
-    for (const std::string& series : panel.series) {
-      if (std::find(order.begin(), order.end(), series) == order.end()) order.push_back(series);
-    }
-  }
+  const Palette palette(panels);
   std::vector<const Panel*> all;
   for (const Panel& panel : panels) all.push_back(&panel);
   std::vector<Figure> figures;
   for (const Panel& panel : panels) {
     for (const std::string& name : names_for(result.suite, panel.task_label)) {
       try {
-        for (Figure& figure : is_drawn_across(name)
-                                  ? draw_across(name, beside(panels, panel), all, order, published)
-                                  : draw(name, panel, order, published)) {
+        for (Figure& figure : is_drawn_across(name) ? draw_across(name, beside(panels, panel), all,
+                                                                  palette, published)
+                                                    : draw(name, panel, palette, published)) {
           figures.push_back(std::move(figure));
         }
       } catch (const UsageFailure& failure) {

@@ -103,7 +103,8 @@ std::string facts_html(const result::Result& result) {
   std::string html;
   result::RunInfo run = result.run;
   if (!run.command.empty()) {
-    html += "<h3>The command that makes this again</h3>\n" + element("pre", run.command) + "\n";
+    html += "<h3>The command that makes this again</h3>\n" +
+            element("pre", run.command, " data-copy") + "\n";
   }
   for (const auto& [device, ceilings] : result.ceilings) {
     std::string rows;

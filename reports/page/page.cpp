@@ -10,13 +10,14 @@
 #include "reports/page/page_tables.hpp"
 #include "reports/page/summary.hpp"
 #include "reports/tables/tables.hpp"
+#include "reports/verdict/ranking.hpp"
 
 namespace attnbench::reports {
 
 extern const char* const page_style;   // reports/page/page.css, embedded by the build
 extern const char* const page_script;  // reports/page/page.js: draws every figure, again when the
                                        // reader's theme or the page's width class changes
-extern const char* const page_tables;  // reports/page/tables.js: sorts and filters tables
+extern const char* const page_tables;  // reports/page/tables.js: sorts, filters and copies tables
 
 namespace {
 
@@ -48,7 +49,10 @@ std::string svg_element(const std::string& svg) {
 
 std::string figure_html(const Figure& figure, const std::string& svg, const std::string& id,
                         bool drawn) {
-  std::string html = "<figure>\n<h4>" + text::escape_html(figure.title) + "</h4>\n";
+  const bool wide = figure.spec.contains("facet");
+  std::string html = "<figure id=\"" + id + "-figure\"" + (wide ? " class=\"wide\"" : "") +
+                     ">\n<h4>" + text::escape_html(figure.title) + " <a class=\"anchor\" href=\"#" +
+                     id + "-figure\" aria-label=\"Link to this figure\">#</a></h4>\n";
   const std::string still = svg_element(svg);
   const std::string label =
       " aria-label=\"" + text::escape_html(figure.spec.value("description", figure.title)) + "\"";
@@ -73,23 +77,42 @@ std::string figure_html(const Figure& figure, const std::string& svg, const std:
   return html + "</figcaption>\n</figure>\n";
 }
 
+bool is_pictured(const Section& section, std::size_t i, bool drawn) {
+  return i < section.figures.size() && (drawn || !section.svg[i].empty());
+}
+
+std::string numbered_figure(const Section& section, std::size_t number, std::size_t i, bool drawn) {
+  const std::string id = "spec-" + std::to_string(number) + "-" + std::to_string(i);
+  return figure_html(section.figures[i], section.svg[i], id, drawn);
+}
+
+/// What the first screen shows: the first figure, and beside it the table that ranks.
+std::string lead_html(const Section& section, std::size_t number, bool drawn) {
+  const std::size_t first = section.verdict_figures;
+  const bool pictured = is_pictured(section, first, drawn);
+  const std::string ranked = ranking_html(section.verdict);
+  if (!pictured && ranked.empty()) return "";
+  return "<div class=\"lead\">\n" +
+         (pictured ? numbered_figure(section, number, first, drawn) : std::string()) +
+         "<div class=\"ranked\">\n" + ranked + "</div>\n</div>\n";
+}
+
 /// Figures `first` to before `end`; those of a group under its name.
 std::string figures_html(const Section& section, std::size_t number, bool drawn, std::size_t first,
                          std::size_t end) {
   std::string html;
   std::string group;
   for (std::size_t i = first; i < end; ++i) {
-    const bool pictured = drawn || !section.svg[i].empty();
-    const std::string id = "spec-" + std::to_string(number) + "-" + std::to_string(i);
-    if (!pictured) continue;
+    if (!is_pictured(section, i, drawn)) continue;
     if (section.figures[i].group != group) {
+      if (!group.empty()) html += "</div>\n";
       group = section.figures[i].group;
       html += "<h3>" + text::escape_html(group) + "</h3>\n<p class=\"dim\">" +
-              text::escape_html(section.figures[i].subtitle) + "</p>\n";
+              text::escape_html(section.figures[i].subtitle) + "</p>\n<div class=\"figures\">\n";
     }
-    html += figure_html(section.figures[i], section.svg[i], id, drawn);
+    html += numbered_figure(section, number, i, drawn);
   }
-  return html;
+  return html + (group.empty() ? "" : "</div>\n");
 }
 
 std::string section_html(const Section& section, std::size_t number, bool drawn,
@@ -100,22 +123,30 @@ std::string section_html(const Section& section, std::size_t number, bool drawn,
     if (!text.empty()) html += heading_html(title, id + suffix) + text;
   };
   // The turns of `ab` have a verdict of their own, by pairs.
-  const std::size_t of_verdicts = section.verdict_figures;
+  std::size_t shown = section.verdict_figures;
   part("Verdicts", "verdicts",
-       figures_html(section, number, drawn, 0, of_verdicts) + verdicts_html(section.verdicts));
-  if (!section.verdicts) part("Verdict", "verdict", verdict_html(section.verdict));
+       figures_html(section, number, drawn, 0, shown) + verdicts_html(section.verdicts));
+  std::string lead;
+  if (!section.verdicts) {
+    lead = lead_html(section, number, drawn);
+    if (is_pictured(section, shown, drawn)) ++shown;
+    part("In words", "verdict", verdict_html(section.verdict));
+  }
   part("What papers claim", "claims", claims_html(section.claims));
   const std::string unpictured =
       message.empty() ? "" : "<p class=\"note\">" + text::escape_html(message) + "</p>\n";
-  if (section.figures.size() > of_verdicts || !unpictured.empty()) {
+  if (section.figures.size() > shown || !unpictured.empty()) {
     html += heading_html("Figures", "figures" + suffix) + unpictured +
-            figures_html(section, number, drawn, of_verdicts, section.figures.size());
+            figures_html(section, number, drawn, shown, section.figures.size());
   }
   html += heading_html("Tables", "tables" + suffix) + "<div><div data-filter></div>\n" +
           tables_html(section.result) + "</div>\n";
   part("What is not ok, and why", "statuses", statuses_html(section.result));
   part("How it was measured", "facts", facts_html(section.result));
-  return "<section id=\"result-" + std::to_string(number) + "\">\n" + header_html(section.result) +
+  const std::string headline =
+      section.verdicts ? std::string() : verdict::headline_of(section.verdict);
+  return "<section id=\"result-" + std::to_string(number) + "\">\n" +
+         header_html(section.result, headline) + lead + notes_html(section.result) +
          links_html(section.links) + contents_html(html) + html + "<p class=\"dim\">From " +
          text::escape_html(section.source) + "</p>\n</section>\n";
 }
@@ -127,16 +158,16 @@ std::string title_of(const Section& section) {
 
 }  // namespace
 
-std::string header_html(const result::Result& result) {
+std::string header_html(const result::Result& result, const std::string& headline) {
   const result::SuiteInfo& suite = result.suite;
   const std::string name = suite.name.empty() ? "attnbench" : suite.name;
-  std::string html = element("h1", suite.title.value_or(name)) + "\n";
-  if (suite.source) html += element("p", *suite.source) + "\n";
-  if (suite.notes) html += element("p", *suite.notes) + "\n";
-  std::string about = "suite " + name;
-  if (!suite.profile.empty()) about += ", profile " + suite.profile;
-  html += element("p", about + ". " + status_line(result) + ".", " class=\"dim\"") + "\n";
-  html += element("p", machine_line(result), " class=\"dim\"") + "\n";
+  const std::string title = suite.title.value_or(name);
+  std::string html;
+  if (headline.empty()) {
+    html += element("h1", title) + "\n";
+  } else {
+    html += element("p", title, " class=\"over\"") + "\n" + element("h1", headline) + "\n";
+  }
   const std::string& state = result.run.state;
   if (!state.empty() && state != "complete") {
     const std::string& reason = result.run.reason;
@@ -145,8 +176,21 @@ std::string header_html(const result::Result& result) {
   }
   const std::string slow_blas = result::blas_warning(result.ceilings_of("cpu"), result.machine);
   if (!slow_blas.empty()) html += element("p", slow_blas, " class=\"note bad\"") + "\n";
-  for (const std::string& sentence : result.machine.noise()) html += note(sentence);
   return html;
+}
+
+std::string notes_html(const result::Result& result) {
+  const result::SuiteInfo& suite = result.suite;
+  std::string html;
+  for (const std::string& sentence : result.machine.noise()) html += note(sentence);
+  if (suite.source) html += element("p", *suite.source) + "\n";
+  if (suite.notes) html += element("p", *suite.notes) + "\n";
+  std::string about = "Suite " + (suite.name.empty() ? "attnbench" : suite.name);
+  if (!suite.profile.empty()) about += ", profile " + suite.profile;
+  return html +
+         element("p", about + ". " + status_line(result) + ". " + machine_line(result) + ".",
+                 " class=\"dim\"") +
+         "\n";
 }
 
 std::string page(const std::vector<Section>& sections, const std::string& bundle,
@@ -176,7 +220,9 @@ std::string page(const std::vector<Section>& sections, const std::string& bundle
   }
   html += std::string("<script>\n") + page_tables + "</script>\n";
   if (drawn) {
-    html += "<script>" + in_script(bundle) + "</script>\n<script>\n" + page_script + "</script>\n";
+    html += "<script type=\"application/json\" id=\"dark-colours\">" + Json(dark_colours()).dump() +
+            "</script>\n<script>" + in_script(bundle) + "</script>\n<script>\n" + page_script +
+            "</script>\n";
   }
   return html + "</body>\n</html>\n";
 }

@@ -13,9 +13,13 @@
 
 namespace attnbench::reports {
 
-/// The head of a page: title, source, machine, when, how many cells of which status; notes where
-/// the run did not end well or the machine was known to spoil measurements.
-std::string header_html(const result::Result& result);
+/// The head of a page: the answer under the suite's title, which stands alone without one; notes
+/// where the run did not end well or its BLAS was slow.
+std::string header_html(const result::Result& result, const std::string& headline);
+
+/// What is to be known of all of its numbers: what is known to have spoiled them, source and notes
+/// of the suite, how many cells of which status, the machine, when.
+std::string notes_html(const result::Result& result);
 
 /// One result on the page.
 struct Section {

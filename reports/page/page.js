@@ -1,11 +1,7 @@
 (function () {
   "use strict";
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
-  // The palette of the specifications is made for white; this is its other half.
-  var lighter = { "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2ecc9b",
-    "#cc79a7": "#e5a3c6", "#b8860b": "#e0b040", "#56a0d3": "#8cc8f0", "#7f3c8d": "#c58ad2",
-    "#6b7280": "#a8b0bd", "#8c564b": "#c9978b", "#3d7a1f": "#8ccf66", "#c2185b": "#f06292",
-    "#303f9f": "#8c9eff", "#00838f": "#4dd0e1", "#8a8a00": "#d0d04a" };
+  var lighter = JSON.parse(document.getElementById("dark-colours").textContent);
   function columns(width) { return Math.max(1, Math.floor(width / 190)); }
   function recoloured(value) {
     if (Array.isArray(value)) return value.map(recoloured);
@@ -89,18 +85,84 @@
     vegaEmbed(place, spec, { mode: "vega-lite", renderer: "svg",
       tooltip: { theme: dark.matches ? "dark" : "light" },
       actions: { export: false, source: true, compiled: false, editor: false }
-    }).then(function () { addSaving(place); }).catch(function (error) {
+    }).then(function () { addSaving(place); highlight(); }).catch(function (error) {
       place.textContent = "This figure could not be drawn: " + error;
     });
   }
+  // What a mark shows: the series of its row; the entry of a legend, where that is one of series.
+  var known = {};
+  function seriesOf(element) {
+    var item = element && element.__data__;  // Vega's; of a line the first of its points
+    if (Array.isArray(item)) item = item[0];
+    var row = item && item.datum;
+    if (!row) return null;
+    if (row.series !== undefined) {
+      known[row.series] = true;
+      return row.series;
+    }
+    return known[row.value] && element.closest(".role-legend-entry") ? row.value : null;
+  }
+  // The chosen series stand out in all figures of the page; with none chosen all are equal.
+  var hovered = null, kept = [];
+  function highlight() {
+    var chosen = hovered === null ? kept : kept.concat([hovered]);
+    document.querySelectorAll(".plot svg path, .plot svg line, .plot svg text").forEach(function (element) {
+      var series = seriesOf(element);
+      if (series === null) return;
+      var faded = chosen.length > 0 && chosen.indexOf(series) < 0;
+      element.style.opacity = faded ? 0.1 * (element.getAttribute("opacity") || 1) : "";
+    });
+    document.querySelectorAll("table[data-copy] tr").forEach(function (row) {
+      row.classList.toggle("chosen", chosen.indexOf(row.cells[0].textContent) >= 0);
+    });
+  }
+  function choose(series) {
+    if (series === hovered) return;
+    hovered = series;
+    highlight();
+  }
+  function listen(place) {
+    place.addEventListener("mouseover", function (event) { choose(seriesOf(event.target)); });
+    place.addEventListener("mouseleave", function () { choose(null); });
+    place.addEventListener("click", function (event) {
+      var series = seriesOf(event.target);
+      if (series === null) return;
+      var others = kept.filter(function (one) { return one !== series; });
+      if (event.shiftKey) kept = others.length < kept.length ? others : kept.concat([series]);
+      else kept = [series];
+      highlight();
+    });
+    place.addEventListener("dblclick", function () { kept = []; highlight(); });
+  }
+  // A page of sixty figures opens at once: each is drawn when it comes near to the window.
   var places = Array.prototype.slice.call(document.querySelectorAll(".plot[data-spec]"));
-  places.forEach(draw);
-  dark.addEventListener("change", function () { places.forEach(draw); });
+  function drawOnce(place) {
+    if (place.dataset.drawn) return;
+    place.dataset.drawn = "yes";
+    draw(place);
+  }
+  var near = new IntersectionObserver(function (entries) {
+    entries.forEach(function (entry) {
+      if (!entry.isIntersecting) return;
+      near.unobserve(entry.target);
+      drawOnce(entry.target);
+    });
+  }, { rootMargin: "800px 0px" });
+  places.forEach(function (place) { listen(place); near.observe(place); });
+  window.addEventListener("beforeprint", function () { places.forEach(drawOnce); });
+  function drawn() { return places.filter(function (place) { return place.dataset.drawn; }); }
+  dark.addEventListener("change", function () { drawn().forEach(draw); });
+  document.querySelectorAll("table[data-copy] tr").forEach(function (row) {
+    row.addEventListener("mouseenter", function () {
+      if (row.cells[0].tagName === "TD") choose(row.cells[0].textContent);
+    });
+    row.addEventListener("mouseleave", function () { choose(null); });
+  });
   var waiting = 0;
   window.addEventListener("resize", function () {
     clearTimeout(waiting);
     waiting = setTimeout(function () {
-      places.forEach(function (place) {
+      drawn().forEach(function (place) {
         if (String(fit(place)) !== place.dataset.fit) draw(place);
       });
     }, 200);

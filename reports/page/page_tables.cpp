@@ -9,16 +9,17 @@
 #include "reports/tables/grid.hpp"
 
 namespace attnbench::reports {
-namespace {
+namespace {}  // namespace
 
-std::string grid_html(const std::string& axis, const Grid& grid) {
-  std::string html = element("h3", grid.title);
+std::string grid_html(const std::string& axis, const Grid& grid, const std::string& attributes) {
+  std::string html = grid.title.empty() ? "" : element("h3", grid.title);
   if (!grid.note.empty()) html += "\n" + element("p", grid.note, " class=\"dim\"");
   if (!grid.best.empty()) {
     html += "\n" + element("p", "Bold: best at its place, or not to be told from the best.",
                            " class=\"dim\"");
   }
-  html += "\n<div class=\"scroll\"><table class=\"sortable\">\n<tr>" + element("th", axis);
+  html += "\n<div class=\"scroll\"><table class=\"sortable\"" + attributes + ">\n<tr>" +
+          element("th", axis);
   for (const std::string& column : grid.columns) html += element("th", column);
   html += "</tr>\n";
   for (std::size_t row = 0; row < grid.rows.size(); ++row) {
@@ -32,8 +33,6 @@ std::string grid_html(const std::string& axis, const Grid& grid) {
   return html + "</table></div>\n";
 }
 
-}  // namespace
-
 std::string tables_html(const result::Result& result) {
   std::string html;
   for (const Panel& panel : panels(result)) {
@@ -41,7 +40,7 @@ std::string tables_html(const result::Result& result) {
     if (!panel.facet.empty()) shared += (shared.empty() ? "" : ", ") + panel.facet_text();
     html += element("p", panel.task_label + ": " + shared, " class=\"dim\"") + "\n";
     for (const Grid& grid : grids_of(panel, text::Letters::utf8)) {
-      html += grid_html(axis_title(panel.axis), grid);
+      html += grid_html(axis_title(panel.axis), grid, "");
     }
   }
   return html;

@@ -1,6 +1,9 @@
 #include "reports/page/summary.hpp"
 
 #include "core/text/printable.hpp"
+#include "reports/page/facts.hpp"
+#include "reports/page/page_tables.hpp"
+#include "reports/verdict/ranking.hpp"
 #include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports {
@@ -29,6 +32,20 @@ std::string verdict_table(const std::string& title, const std::string& note,
 }
 
 }  // namespace
+
+std::string ranking_html(const verdict::Verdict& verdict) {
+  std::string html;
+  for (const verdict::Ranking& ranking : verdict.rankings) {
+    if (!html.empty() && !ranking.headline.empty()) html += element("p", ranking.headline) + "\n";
+    html += grid_html(verdict::ranked_things, verdict::grid_of(ranking, text::Letters::utf8),
+                      " data-copy");
+  }
+  if (html.empty()) return "";
+  for (const verdict::Line& line : verdict::lines_of(verdict.exceptions)) {
+    html += "<p class=\"dim\">" + escape_html(line.topic + ": " + line.text) + "</p>\n";
+  }
+  return html;
+}
 
 std::string verdict_html(const verdict::Verdict& verdict) {
   std::string html;

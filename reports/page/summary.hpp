@@ -11,6 +11,10 @@
 
 namespace attnbench::reports {
 
+/// The tables that rank, each with what it is of, and what is not ranked in one line; empty where
+/// nothing ranks.
+std::string ranking_html(const verdict::Verdict& verdict);
+
 /// The sentence to repeat, then what there is to say of each task, then what is not ok. Empty where
 /// the verdict has nothing to say.
 std::string verdict_html(const verdict::Verdict& verdict);

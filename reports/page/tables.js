@@ -52,6 +52,60 @@
       });
     });
   }
+  function texts(table) {
+    return Array.prototype.map.call(table.rows, function (row) {
+      return Array.prototype.map.call(row.cells, function (cell) {
+        return cell.textContent.trim();
+      });
+    });
+  }
+  function quoted(text) { return /[",\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text; }
+  var special = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}", "µ": "$\\mu$" };
+  function latex(text) {
+    return text.replace(/[\\~^µ&%$#_{}]/g, function (one) { return special[one] || "\\" + one; });
+  }
+  var forms = {
+    Markdown: function (rows) {
+      var lines = rows.map(function (row) {
+        return "| " + row.map(function (one) { return one.replace(/\|/g, "\\|"); }).join(" | ") + " |";
+      });
+      lines.splice(1, 0, "|" + rows[0].map(function (one, i) { return i ? "--:" : ":--"; }).join("|") + "|");
+      return lines.join("\n");
+    },
+    LaTeX: function (rows) {
+      return rows.map(function (row) { return row.map(latex).join(" & ") + " \\\\"; }).join("\n");
+    },
+    CSV: function (rows) {
+      return rows.map(function (row) { return row.map(quoted).join(","); }).join("\n");
+    }
+  };
+  function copyButton(words, text) {
+    var button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = words;
+    button.addEventListener("click", function () {
+      navigator.clipboard.writeText(text()).then(function () {
+        button.textContent = "copied";
+      }, function () { button.textContent = "not allowed here"; }).then(function () {
+        setTimeout(function () { button.textContent = words; }, 1500);
+      });
+    });
+    return button;
+  }
+  function addCopying(table) {
+    var place = document.createElement("p");
+    place.className = "dim";
+    Object.keys(forms).forEach(function (form) {
+      place.appendChild(copyButton("Copy as " + form, function () { return forms[form](texts(table)); }));
+    });
+    table.parentNode.parentNode.insertBefore(place, table.parentNode.nextSibling);
+  }
+  document.querySelectorAll("table[data-copy]").forEach(addCopying);
+  document.querySelectorAll("pre[data-copy]").forEach(function (text) {
+    text.parentNode.insertBefore(copyButton("Copy", function () { return text.textContent; }), text);
+  });
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   document.querySelectorAll("[data-filter]").forEach(makeFilter);
 })();

@@ -32,7 +32,10 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 TEST_CASE("a page begins with the verdict, contents and links to its data", "[page]") {
   const std::string html = page({section_of("quickstart"), section_of("decode")}, "", "");
-  CHECK(html.find("<h2 id=\"verdict-0\">Verdict</h2>") < html.find("<h2 id=\"tables-0\">"));
+  CHECK(html.find("<h1>") < html.find("<div class=\"ranked\">"));
+  CHECK(html.find("<div class=\"ranked\">") < html.find("<h2 id=\"verdict-0\">"));
+  CHECK(html.find("<h2 id=\"verdict-0\">In words</h2>") < html.find("<h2 id=\"tables-0\">"));
+  CHECK_THAT(html, Contains("<p class=\"over\">"));  // the suite's title, above the answer
   CHECK(count_of(html, "<nav aria-label=\"Contents\">") == 2);
   for (const char* id : {"verdict-0", "tables-0", "statuses-0", "facts-1"}) {
     CHECK(count_of(html, std::string("href=\"#") + id + "\"") == 1);
@@ -75,12 +78,12 @@ TEST_CASE("a page shows what papers claim of its suite, and says nothing without
   CHECK_THAT(html, Contains("&quot;depth&quot;"));
 }
 
-TEST_CASE("the notes of a suite stand in the header, and cannot end an element", "[page]") {
+TEST_CASE("the notes of a suite stand below the answer, and cannot end an element", "[page]") {
   result::Result result = section_of("quickstart").result;
   result.suite.notes.reset();
-  const std::string without = header_html(result);
+  const std::string without = notes_html(result);
   result.suite.notes = "no ranking: <b>chance</b> & more";
-  const std::string html = header_html(result);
+  const std::string html = notes_html(result);
   const std::string added = "<p>no ranking: &lt;b&gt;chance&lt;/b&gt; &amp; more</p>\n";
   CHECK(count_of(html, added) == 1);
   CHECK(html.size() == without.size() + added.size());
@@ -99,7 +102,7 @@ TEST_CASE("a BLAS that is slow for the CPU is said in red, with what to install"
     rates["gemm_float32_one_thread_flops_per_second"] = product;
     result.machine.blas = result::Blas{};
     result.machine.blas->kind = kind;
-    return header_html(result);
+    return header_html(result, "");
   };
   CHECK(count_of(header_with(230e9, 193e9, "openblas"), red) == 0);
   const std::string reference = header_with(230e9, 3e9, "reference");

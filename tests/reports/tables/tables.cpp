@@ -113,7 +113,7 @@ TEST_CASE("the page's facts have units, and its head says where a run was interr
   CHECK(reports::ceiling_text("exp_float32_per_second", 1.2e9) == "1.20 G/s");
   CHECK(reports::ceiling_text("capacity_l1_bytes", 49152) == "48.0 KiB");
   Result result = test::fixture_result();
-  CHECK_THAT(reports::header_html(result), !Catch::Contains("not complete"));
+  CHECK_THAT(reports::header_html(result, ""), !Catch::Contains("not complete"));
   result.run.state = "interrupted";
-  CHECK_THAT(reports::header_html(result), Catch::Contains("not complete: interrupted"));
+  CHECK_THAT(reports::header_html(result, ""), Catch::Contains("not complete: interrupted"));
 }
