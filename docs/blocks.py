@@ -213,7 +213,7 @@ def with_block(text, block, file, name):
 def wanted(program, index):
     """[(file, its text with all of its blocks)]."""
     claims = Claims(program, index.papers)
-    blocks = [("README.md", "figures", gallery_block), ("suites/README.md", "suites", suites_block),
+    blocks = [("docs/gallery.md", "figures", gallery_block), ("suites/README.md", "suites", suites_block),
               ("docs/claims.md", "claims", claims_block(claims))]
     blocks += [(paper_page(paper), "figures", paper_block(paper, claims)) for paper in index.papers]
     texts = []
