@@ -29,7 +29,23 @@ class Unbuilt(unittest.TestCase):
         self.assertEqual(done.returncode, 0)
         for source in (ROOT / "harness/program/commands").glob("*.cpp"):
             self.assertRegex(done.stdout, rf"(?m)^  {source.stem} +[A-Z]")
+        for name in ("build", "test", "fix", "docs"):  # the launcher's own
+            self.assertRegex(done.stdout, rf"(?m)^  {name} +[A-Z]")
         self.assertIn("Nothing is built yet", done.stderr)
+
+    def test_docs_reads_its_words_before_anything_is_built(self):
+        done = call("docs", "--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("--build DIR", done.stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "mine"
+            file.touch()
+            for words, message in ((["--biuld", "x"], "unrecognized arguments: --biuld x"), (["--build"], "expected one argument"),
+                                   (["--build", folder], "is no site"), (["--build", str(file)], "is no site")):
+                done = call("docs", *words)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(message, done.stderr)
+            self.assertTrue(file.exists())
 
     def test_version_is_that_of_the_sources(self):
         version = re.search(r"project\(attnbench VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
