@@ -128,11 +128,16 @@ class Steps(unittest.TestCase):
         self.assertNotIn("POST", replaced)
         self.assertEqual(calls([], ""), "")  # nothing was measured
 
-    def test_only_jobs_that_comment_or_release_may_write(self):
+    def test_only_jobs_that_comment_publish_or_release_may_write(self):
         for file in sorted(WORKFLOWS.glob("*.yml")) + sorted(TEMPLATES.glob("*.yml")):
             text = file.read_text()
             self.assertIn("\npermissions: {}\n", text)
-            release = text.split("\n  release:\n")
+            published = text.split("\n  publish:\n")
+            if len(published) == 2:
+                self.assertIn("if: github.ref == 'refs/heads/main'", published[1])
+                self.assertNotRegex(published[1], "checkout|run:")  # nothing of the repository runs there
+                self.assertEqual(set(re.findall(r"([\w-]+): write", published[1])), {"pages", "id-token"})
+            release = published[0].split("\n  release:\n")
             job = release[0].split("\n  comment:\n")
             self.assertNotIn(": write", job[0])
             if len(job) == 2:
