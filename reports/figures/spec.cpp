@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 #include "reports/figures/kinds.hpp"
 #include "reports/figures/legend.hpp"
 #include "reports/figures/ticks.hpp"
@@ -23,9 +24,9 @@ Json by_series(const std::vector<std::string>& series, Json range) {
           {"scale", {{"domain", series}, {"range", std::move(range)}}}};
 }
 
-/// "softmax composite, flash tiled": which implementation each series ran.
+/// "tiled: softmax, window; fused: latte": which implementations ran, and for which series.
 std::string implementations(const Panel& panel) {
-  std::string text;
+  std::vector<std::pair<std::string, std::vector<std::string>>> all;  // in the series' order
   for (const std::string& series : panel.series) {
     std::set<std::string> ran;
     for (const Placed& placed : panel.cells) {
@@ -35,9 +36,17 @@ std::string implementations(const Panel& panel) {
       }
     }
     for (const std::string& name : ran) {
-      if (!text.empty()) text += "; ";
-      text.append(series).append(": ").append(name);
+      const auto known =
+          std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == name; });
+      auto& names = known == all.end() ? all.emplace_back(name, std::vector<std::string>()).second
+                                       : known->second;
+      names.push_back(text::name_in_sentence(series));
     }
+  }
+  std::string text;
+  for (const auto& [name, names] : all) {
+    text += (text.empty() ? "" : "; ") + name + ": ";
+    for (std::size_t i = 0; i < names.size(); ++i) text += (i > 0 ? ", " : "") + names[i];
   }
   return text;
 }

@@ -105,7 +105,7 @@ TEST_CASE("a point carries its provenance", "[reports]") {
   CHECK_THAT((*scan)["between"].get<std::string>(), Catch::Contains("range of 3 rounds"));
   CHECK((*scan)["y"].get<double>() == Approx(6.72).epsilon(0.02));  // in the axis' milliseconds
   CHECK_THAT(figure.subtitle, Catch::Contains("B=1, H=4, D=32, latents per head 16, causal") &&
-                                  Catch::Contains("flash: tiled") && !Catch::Contains("B·T"));
+                                  Catch::Contains("tiled: flash") && !Catch::Contains("B·T"));
   // Lengths with as many tokens each.
   result::Result even = test::fixture_result();
   for (result::CellRecord& cell : even.cells) {
