@@ -19,15 +19,15 @@ ROOT = HERE.parent.parent
 ENVIRONMENT = ROOT / "build/docs_venv"
 
 
-def prepared():
-    """Makes the environment once for each state of requirements.txt; why it could not be made, or nothing."""
-    ready, wanted = ENVIRONMENT / ".ready", (HERE / "requirements.txt").read_text(encoding="utf-8")
+def prepared(environment=ENVIRONMENT, requirements=HERE / "requirements.txt"):
+    """Makes the environment once for each state of what it requires; why it could not be made, or nothing."""
+    ready, wanted = environment / ".ready", requirements.read_text(encoding="utf-8")
     if ready.exists() and ready.read_text(encoding="utf-8") == wanted:
         return ""
-    print("· preparing the packages of the site (docs/site/requirements.txt)", file=sys.stderr)
-    for command in ([sys.executable, "-m", "venv", "--clear", ENVIRONMENT],
-                    [ENVIRONMENT / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile",
-                     "--disable-pip-version-check", "-r", HERE / "requirements.txt"]):
+    print(f"· preparing the packages of {requirements.relative_to(ROOT)}", file=sys.stderr)
+    for command in ([sys.executable, "-m", "venv", "--clear", environment],
+                    [environment / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile",
+                     "--disable-pip-version-check", "-r", requirements]):
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             return (done.stdout.strip() or "no reason given").splitlines()[-1]
