@@ -186,6 +186,13 @@ def gallery_block(index, document):
     return "| | |\n|---|---|\n" + "".join(f"| {a}| {b}|\n" for a, b in pairs)
 
 
+def verdict_block(program):
+    """What a run of quickstart ends with, of the stored result."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = call(program, "report", GALLERY / "quickstart.json", "--no-render", "--out", folder)
+    return "```\n" + said[said.index("Verdict\n"):].rstrip() + "\n```\n"
+
+
 def exit_codes(program):
     """[(code, meaning), …], as every help ends."""
     _, _, text = call(program, "--help").partition("Exit codes:\n")
@@ -224,10 +231,11 @@ def wanted(program, index):
     codes = exit_codes(program)
     table = "| exit code | meaning |\n|---|---|\n" + "".join(row(code) for code in codes)
     words = "".join(f"    {code}: {json.dumps(meaning)},\n" for code, meaning in codes)
-    for name, block in (("docs/results.md", table),
-                        ("python/src/attnbench/errors.py", f"EXIT_CODES = {{\n{words}}}\n")):
+    for name, mark, block in (
+            ("README.md", "verdict", verdict_block(program)), ("docs/results.md", "exit codes", table),
+            ("python/src/attnbench/errors.py", "exit codes", f"EXIT_CODES = {{\n{words}}}\n")):
         file = ROOT / name
-        texts.append((file, with_block(file.read_text(encoding="utf-8"), block, file, "exit codes")))
+        texts.append((file, with_block(file.read_text(encoding="utf-8"), block, file, mark)))
     return texts
 
 
