@@ -166,3 +166,15 @@ TEST_CASE("run refuses what it cannot do, and leaves no file behind", "[resume]"
     CHECK_FALSE(std::filesystem::exists(bench.folder()));
   }
 }
+
+TEST_CASE("watch shows the table of a run from its journal", "[program]") {
+  const Finished seen = run({program(), "watch", measured().folder()});
+  INFO(seen.err);
+  CHECK(seen.exit_code == 0);
+  CHECK_THAT(seen.out, Contains("kernel") &&
+                           Contains("3 cells, 3 rounds so far; nobody measures") &&
+                           !Contains("…") && !Contains("\x1b"));
+  const Finished none = run({program(), "watch", "/nowhere"});
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err, Contains("/nowhere"));
+}

@@ -105,4 +105,11 @@ bool disturbed_training(const result::Measured& measured) {
   return measured.training && measured.lost_share.value_or(0) > training_lost_share;
 }
 
+bool is_disturbed(const result::Measured& measured) {
+  const bool timed =
+      std::any_of(measured.timing.begin(), measured.timing.end(),
+                  [](const auto& one) { return !disturbed_by(one.second, 0).empty(); });
+  return timed || (measured.crossover && result::is_disturbed(*measured.crossover));
+}
+
 }  // namespace attnbench::run

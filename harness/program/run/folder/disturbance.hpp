@@ -30,4 +30,7 @@ std::string search_disturbance(std::size_t disturbed, std::size_t all);
 /// Whether the CPU of a training was taken by others; its record's `measured` says so.
 bool disturbed_training(const result::Measured& measured);
 
+/// Whether other processes took too much of an ok round.
+bool is_disturbed(const result::Measured& measured);
+
 }  // namespace attnbench::run

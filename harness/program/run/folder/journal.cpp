@@ -159,6 +159,14 @@ JournalContents read_journal(const std::filesystem::path& file) {
   return contents;
 }
 
+bool is_being_written(const std::filesystem::path& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool locked = flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(descriptor);
+  return locked;
+}
+
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
   descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) {

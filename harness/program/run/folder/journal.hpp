@@ -89,6 +89,9 @@ struct JournalContents {
 /// file and line if the file is missing or not a journal.
 JournalContents read_journal(const std::filesystem::path& file);
 
+/// Whether an attnbench writes to the journal now.
+bool is_being_written(const std::filesystem::path& file);
+
 class Journal {
  public:
   /// Opens `file` for appending, creating it if need be, and cuts off a last line that is not

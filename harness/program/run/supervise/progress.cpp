@@ -18,10 +18,18 @@ namespace {
 
 constexpr std::size_t bar_width = 16;
 
-std::size_t columns_of(std::FILE* stream) {
+struct Window {
+  std::size_t columns = 80;
+  std::size_t rows = 24;
+};
+
+Window window_of(std::FILE* stream) {
   winsize size{};
-  if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
-  return 80;
+  Window window;
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return window;
+  if (size.ws_col > 20) window.columns = size.ws_col;
+  if (size.ws_row > 1) window.rows = size.ws_row;
+  return window;
 }
 
 /// "0:42", "1:03:20".
@@ -57,14 +65,6 @@ std::string training_text(const result::Measured& measured) {
                 measured.training->epochs.value_or(0),
                 measured.training->converged.value_or(false) ? "converged" : "not converged");
   return text.data();
-}
-
-/// Whether other processes took too much of an ok round.
-bool is_disturbed(const result::Measured& measured) {
-  const bool timed =
-      std::any_of(measured.timing.begin(), measured.timing.end(),
-                  [](const auto& one) { return !disturbed_by(one.second, 0).empty(); });
-  return timed || (measured.crossover && result::is_disturbed(*measured.crossover));
 }
 
 /// "12.3 ms", "crossover 300 (290 to 310)" or an accuracy of an ok round, else the status and its
@@ -135,6 +135,7 @@ Progress::~Progress() { clear(); }
 void Progress::begin(const std::string& cell, const std::string& what, int round) {
   cell_ = cell;
   begun_[cell] = {what, round};
+  if (const std::string task = table_.task_of(cell); !task.empty()) task_ = task;
   if (done_ == 0) begin_ = std::chrono::steady_clock::now();  // starting up does not count
   if (terminal_) draw();
   if (style_ != ProgressStyle::json) return;
@@ -175,6 +176,7 @@ void Progress::end(const result::RoundRecord& record, std::size_t dropped) {
   const Begun ended = begun_[cell_];
   begun_.erase(cell_);
   ++done_;
+  table_.add(record);
   steps_ -= std::min(steps_ - std::min(done_, steps_), dropped);
   const bool disturbed = record.ok() && is_disturbed(record.measured);
   if (style_ == ProgressStyle::json) {
@@ -221,9 +223,10 @@ void Progress::break_silence(const std::string& extra) {
 
 void Progress::show(const std::string& line) {
   if (!terminal_) return break_silence(line);
-  std::fprintf(stream_, "\r\x1b[K%s", text::shorten(line, columns_of(stream_) - 1).c_str());
+  clear();
+  std::fprintf(stream_, "%s", text::shorten(line, window_of(stream_).columns - 1).c_str());
   std::fflush(stream_);
-  drawn_ = true;
+  drawn_lines_ = 1;
 }
 
 std::string Progress::place(std::size_t step) const {
@@ -253,16 +256,22 @@ void Progress::draw(const std::string& extra) {
   const auto found = begun_.find(cell_);
   if (found != begun_.end()) line += "  " + found->second.what;
   if (!extra.empty()) line += "  " + extra;
-  line = text::shorten(text::printable(line), columns_of(stream_) - 1);
-  std::fprintf(stream_, "\r\x1b[K%s", line.c_str());
+  const Window window = window_of(stream_);
+  clear();
+  const auto table = table_.lines(task_, window.columns - 1, window.rows - 2);
+  for (const std::string& row : table) std::fprintf(stream_, "%s\n", row.c_str());
+  line = text::shorten(text::printable(line), window.columns - 1);
+  std::fprintf(stream_, "%s", line.c_str());
   std::fflush(stream_);
-  drawn_ = true;
+  drawn_lines_ = table.size() + 1;
 }
 
+/// Takes away what was drawn: up to its first line, and from there to the end of the screen.
 void Progress::clear() {
-  if (drawn_) std::fprintf(stream_, "\r\x1b[K");
+  if (drawn_lines_ > 1) std::fprintf(stream_, "\x1b[%zuA", drawn_lines_ - 1);
+  if (drawn_lines_ > 0) std::fprintf(stream_, "\r\x1b[J");
   std::fflush(stream_);
-  drawn_ = false;
+  drawn_lines_ = 0;
 }
 
 }  // namespace attnbench::run

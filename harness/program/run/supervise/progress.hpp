@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/result/record.hpp"
+#include "harness/program/run/supervise/live_table.hpp"
 
 namespace attnbench::run {
 
@@ -36,6 +37,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Shows the table of the task that is measured above the line that is rewritten, where the
+  /// terminal has room for it.
+  void follow(LiveTable table) { table_ = std::move(table); }
   /// Begins a cell, which `what` describes for people. Several may be measured at once.
   void begin(const std::string& cell, const std::string& what, int round);
   /// A heartbeat or a progress message of the worker.
@@ -74,7 +78,9 @@ class Progress {
   std::map<std::string, Begun> begun_;  ///< by cell
   std::set<std::string> disturbed_;     ///< cells reported as disturbed
   std::string cell_;                    ///< of the last message
-  bool drawn_ = false;
+  LiveTable table_;
+  std::string task_;             ///< whose table is shown
+  std::size_t drawn_lines_ = 0;  ///< that stand where the next drawing will
   std::chrono::steady_clock::time_point begin_;
   double max_silent_seconds_;
   std::chrono::steady_clock::time_point said_;  ///< when the last line was written

@@ -180,6 +180,7 @@ void Supervisor::open_store() {
     }
   }
   progress_ = std::make_unique<Progress>(settings_.progress, schedule_->steps_left());
+  progress_->follow(live_table());
   for (const Planned& planned : schedule_->planned()) {
     if (planned.runs()) continue;
     progress_->say(suite::describe(planned.cell) + "  " + to_string(planned.settled->status) +
@@ -187,6 +188,24 @@ void Supervisor::open_store() {
   }
   for (const process::Build& build : builds_)
     measurers_.emplace_back(worker_options(build), hooks(nullptr));
+}
+
+/// Of all cells, with what earlier starts measured.
+LiveTable Supervisor::live_table() const {
+  std::vector<Cell> cells;
+  for (const Planned& planned : schedule_->planned()) cells.push_back(planned.cell);
+  LiveTable table(cells);
+  for (const Planned& planned : schedule_->planned()) {
+    if (planned.runs()) continue;
+    result::RoundRecord settled;
+    settled.cell = planned.id();
+    settled.status = planned.settled->status;
+    table.add(settled);
+  }
+  for (const auto& [id, records] : store_->records()) {
+    for (const result::RoundRecord& record : records) table.add(record);
+  }
+  return table;
 }
 
 /// Writes the header, and uses what this run's folder and the run of --reuse have.

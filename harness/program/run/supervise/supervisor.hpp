@@ -33,6 +33,7 @@ class Supervisor {
   void plan();
   void open_store();
   void use_earlier_records();
+  LiveTable live_table() const;
   void measure_all();
   void measure_rounds();
   void measure_side_by_side();

@@ -1,0 +1,89 @@
+// attnbench watch RUN: the live table of a run elsewhere, from its journal.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "core/failure.hpp"
+#include "core/text/printable.hpp"
+#include "harness/program/commands/shared/command.hpp"
+#include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/run/folder/journal.hpp"
+#include "harness/program/run/folder/run_folder.hpp"
+#include "harness/program/run/supervise/live_table.hpp"
+
+namespace attnbench::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct WatchArguments {
+  std::string folder;
+  bool once = false;
+  double every = 2;
+};
+
+/// "54 cells, 137 rounds so far; still measuring".
+std::string state_line(std::size_t cells, std::size_t rounds, bool at_work) {
+  return std::to_string(cells) + (cells == 1 ? " cell, " : " cells, ") + std::to_string(rounds) +
+         (rounds == 1 ? " round so far; " : " rounds so far; ") +
+         (at_work ? "still measuring" : "nobody measures");
+}
+
+std::string look_at(const fs::path& journal, bool at_work) {
+  const run::JournalContents contents = run::read_journal(journal);
+  const auto header = contents.header.get<run::JournalHeader>();
+  std::vector<Cell> cells;
+  for (const Json& cell : header.cells) cells.push_back(cell.get<Cell>());
+  run::LiveTable table(cells);
+  std::size_t rounds = 0;
+  for (const auto& [id, records] : contents.rounds) {
+    for (const result::RoundRecord& record : records) table.add(record);
+    rounds += records.size();
+  }
+  std::string text;
+  for (const std::string& task : table.tasks()) {
+    const auto lines = table.lines(task, terminal_width(200), run::any_height);
+    for (const std::string& line : lines) text += line + "\n";
+    if (!lines.empty()) text += "\n";
+  }
+  return text + state_line(cells.size(), rounds, at_work) + "\n";
+}
+
+int watch(const WatchArguments& arguments) {
+  const fs::path journal = run::find_run_folder(arguments.folder).journal();
+  const bool redrawn = !arguments.once && isatty(STDOUT_FILENO) != 0;
+  for (;;) {
+    const bool at_work = run::is_being_written(journal);
+    const std::string text = look_at(journal, at_work);
+    if (redrawn) std::cout << "\033[H\033[J";
+    print_coloured(text);
+    std::cout.flush();
+    if (!redrawn || !at_work) return 0;
+    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.every));
+  }
+}
+
+}  // namespace
+
+void declare_watch(Command& command) {
+  const auto arguments = std::make_shared<WatchArguments>();
+  command.option("RUN", arguments->folder, "folder of a run").required();
+  command.flag("--once", arguments->once, "show it once, as where output is no terminal");
+  command.option("--every", arguments->every, "seconds from one look to the next (default 2)")
+      .positive_seconds();
+  command.footer(
+      "Ends when nobody writes to the run. A cell shows the median of its rounds so far, in\n"
+      "parentheses where other programs disturbed all of them; a training what it learned.\n"
+      "A submission to a cluster is watched by: attnbench status FOLDER --watch\n"
+      "\n"
+      "Example:\n"
+      "  attnbench watch runs/quickstart-latest");
+  command.runs([arguments] { return watch(*arguments); });
+}
+
+}  // namespace attnbench::commands
