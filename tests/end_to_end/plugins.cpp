@@ -81,6 +81,18 @@ TEST_CASE("every command that takes a plugin says why it is left out", "[plugins
   }
 }
 
+TEST_CASE("plan counts forecasts that failed apart, and ends with their exit code", "[plugins]") {
+  const Bench bench({{"fine", Json::object()}, {"a", {{"how", "segfault_in_supports"}}}}, 1);
+  const Finished planned = call("plan " + bench.suite() + " --plugin " + misbehave_plugin());
+  INFO(planned.out << planned.err);
+  CHECK(planned.exit_code == 5);
+  CHECK_THAT(planned.out, Contains("unsupported  failed") && Contains("crashed, 1 cell: "));
+  const Bench whole({{"fine", Json::object()}}, 1);
+  const Finished fine = call("plan " + whole.suite() + " --plugin " + misbehave_plugin());
+  CHECK(fine.exit_code == 0);
+  CHECK_THAT(fine.out, !Contains("failed"));
+}
+
 TEST_CASE("a suite that needs a plugin which crashed is refused with both reasons", "[plugins]") {
   const Bench bench({{"a", Json::object()}}, 1);
   const Finished run = run_softmax(bench, "segfault");

@@ -32,8 +32,10 @@ struct PlanArguments {
 struct Totals {
   std::size_t cells = 0;
   std::size_t unsupported = 0;
+  std::size_t failed = 0;  ///< whose forecast ended with an error, or took its process along
   double model_flops = 0;  ///< of one call of each cell
   double peak_bytes = 0;   ///< of the largest cell
+  double state_bytes = 0;  ///< of the cell with the greatest
   double seconds = 0;      ///< estimated, of all rounds
 
   void add(const Totals& other);
@@ -50,9 +52,17 @@ struct PlannedSuite {
 void Totals::add(const Totals& other) {
   cells += other.cells;
   unsupported += other.unsupported;
+  failed += other.failed;
+  state_bytes = std::max(state_bytes, other.state_bytes);
   model_flops += other.model_flops;
   peak_bytes = std::max(peak_bytes, other.peak_bytes);
   seconds += other.seconds;
+}
+
+/// Data that are not there make a cell skipped, which is no failure.
+bool has_failed(const Forecast& forecast) {
+  const Status status = forecast.status.value_or(Status::unsupported);
+  return status != Status::unsupported && status != Status::skipped;
 }
 
 Totals PlannedSuite::of_cell(std::size_t index) const {
@@ -60,9 +70,10 @@ Totals PlannedSuite::of_cell(std::size_t index) const {
   Totals totals;
   totals.cells = 1;
   if (!forecast.supported) {
-    totals.unsupported = 1;
+    (has_failed(forecast) ? totals.failed : totals.unsupported) = 1;
     return totals;
   }
+  totals.state_bytes = known_or_zero(forecast.cost.state_bytes);
   totals.model_flops = known_or_zero(forecast.cost.model_flops);
   totals.peak_bytes = forecast.peak_bytes.value_or(0);
   totals.seconds = pace.cell_seconds(suite.cells[index], forecast, suite.measure);
@@ -86,16 +97,19 @@ std::string flops(double count) {
 }
 
 TableRow row_of(const std::string& label, const Totals& totals) {
-  if (totals.unsupported == totals.cells) {
-    const std::string count = std::to_string(totals.cells);
-    return {label, count, count, "-", "-", "-"};
+  const auto count = [](std::size_t cells) {
+    return cells == 0 ? std::string("-") : std::to_string(cells);
+  };
+  TableRow row{label, std::to_string(totals.cells), count(totals.unsupported),
+               count(totals.failed)};
+  if (totals.unsupported + totals.failed == totals.cells) {
+    row.insert(row.end(), {"-", "-", "-", "-"});
+  } else {
+    row.insert(row.end(), {flops(totals.model_flops), text::human_bytes(totals.peak_bytes),
+                           totals.state_bytes > 0 ? text::human_bytes(totals.state_bytes) : "-",
+                           run::human_duration(totals.seconds)});
   }
-  return {label,
-          std::to_string(totals.cells),
-          totals.unsupported == 0 ? "-" : std::to_string(totals.unsupported),
-          flops(totals.model_flops),
-          text::human_bytes(totals.peak_bytes),
-          run::human_duration(totals.seconds)};
+  return row;
 }
 
 /// The status of a cell that will not run: data that are not there make it skipped.
@@ -108,7 +122,7 @@ void print_cells(const PlannedSuite& planned) {
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
     const Forecast& forecast = planned.forecasts[i];
     const Totals totals = planned.of_cell(i);
-    const bool supported = totals.unsupported == 0;
+    const bool supported = forecast.supported;
     rows.push_back({suite::describe(planned.suite.cells[i]),
                     supported ? forecast.implementation : word_of(forecast),
                     supported ? flops(totals.model_flops) : "-",
@@ -148,10 +162,13 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
             << all.cells << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
             << " rounds each\n";
   if (info.notes) std::cout << "  " << text::quotable(*info.notes, 600) << "\n";
-  std::vector<TableRow> rows{
-      {"", "cells", "unsupported", "one call of each", "largest", "time, estimated"}};
+  std::vector<TableRow> rows{{"", "cells", "unsupported", "failed", "one call of each", "largest",
+                              "state", "time, estimated"}};
   for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));
   rows.push_back(row_of("all", all));
+  for (TableRow& row : rows) {
+    if (all.failed == 0) row.erase(row.begin() + 3);
+  }
   print_columns(std::cout, rows, "  ");
   print_reasons(planned);
   if (list_cells) print_cells(planned);
@@ -173,7 +190,7 @@ Json as_json(const suite::Document& document, const PlannedSuite& planned) {
     all.add(totals);
     Json cell = planned.suite.cells[i];
     Json forecast = planned.forecasts[i];
-    if (totals.unsupported == 0) forecast.update({{"estimated_seconds", totals.seconds}});
+    if (planned.forecasts[i].supported) forecast.update({{"estimated_seconds", totals.seconds}});
     cell.update({{"forecast", std::move(forecast)}});
     cells.push_back(std::move(cell));
   }
@@ -185,6 +202,7 @@ Json as_json(const suite::Document& document, const PlannedSuite& planned) {
           {"totals",
            {{"cells", all.cells},
             {"unsupported", all.unsupported},
+            {"failed", all.failed},
             {"model_flops", all.model_flops},
             {"peak_bytes", all.peak_bytes},
             {"estimated_seconds", all.seconds}}},
@@ -200,9 +218,11 @@ int plan(PlanArguments& arguments) {
   const Catalogue catalogue = catalogue_with(arguments.suites.plugins);
   const run::Pace pace = run::remembered_pace(run::pace_file(measure::cpu_model()));
   Json all = Json::array();
+  bool failed = false;
   for (const suite::Document& document : documents) {
     const PlannedSuite planned = planned_suite(document, catalogue, arguments.suites.choices,
                                                arguments.suites.plugins, pace);
+    failed = failed || std::any_of(planned.forecasts.begin(), planned.forecasts.end(), has_failed);
     if (arguments.json) {
       all.push_back(as_json(document, planned));
     } else {
@@ -210,7 +230,7 @@ int plan(PlanArguments& arguments) {
     }
   }
   if (arguments.json) std::cout << all.dump(2) << "\n";
-  return 0;
+  return static_cast<int>(failed ? ExitCode::cells : ExitCode::done);
 }
 
 }  // namespace
@@ -221,6 +241,10 @@ void declare_plan(Command& command) {
   command.flag("--cells", arguments->cells, "List every cell");
   command.flag("--json", arguments->json, "Everything as JSON");
   command.footer(
+      "Exit codes: 0 all is planned or refused with a reason, 2 the suite is malformed, 5 a "
+      "forecast\n"
+      "failed.\n"
+      "\n"
       "Example:\n"
       "  attnbench plan suites/latte_v1_figure_2.json --profile quick --cells");
   command.runs([arguments] { return plan(*arguments); });

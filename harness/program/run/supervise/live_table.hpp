@@ -1,5 +1,5 @@
-// The table of a run that is still measuring: a task's labels down, its axis across, what the rounds
-// so far say of each cell.
+// The table of a run that is still measuring: a task's labels down, its axis across, what the
+// rounds so far say of each cell.
 #pragma once
 
 #include <map>
