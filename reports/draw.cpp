@@ -1,5 +1,6 @@
 #include "reports/draw.hpp"
 
+#include <algorithm>
 #include <functional>
 
 #include "core/failure.hpp"
@@ -92,6 +93,10 @@ Figures draw_time(const Panel& panel, const Palette& palette, const Rows& publis
 Figures draw_step_time(const Panel& panel, const Palette& palette, const Rows& published) {
   LineRequest request = time_request("step_time", "Time of one generated token", "step");
   request.published = published_times(published, panel);
+  const bool primary = std::all_of(panel.cells.begin(), panel.cells.end(), [](const Placed& one) {
+    return one.cell->primary.empty() || one.cell->primary == "step";
+  });
+  if (primary) request.crossings = crossings_on(panel);
   return time_of(panel, palette, request);
 }
 

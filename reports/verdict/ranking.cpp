@@ -119,28 +119,6 @@ void add_qualities(const Answer& answer, Ranking& ranking) {
   for (const std::string& label : answer.max_accurate) row_of(ranking, label).best_quality = true;
 }
 
-/// Whether the lines of an answer can stand beside those of the table.
-bool joins(const Ranking& ranking, const std::vector<std::string>& labels) {
-  return std::all_of(labels.begin(), labels.end(), [&](const std::string& label) {
-    return std::any_of(ranking.rows.begin(), ranking.rows.end(),
-                       [&](const RankedRow& row) { return row.label == label; });
-  });
-}
-
-std::vector<std::string> labels_at_all(const PanelQuestion& question, const Answer& answer) {
-  std::vector<std::string> labels;
-  for (const Candidate& cell : question.cells) labels.push_back(cell.label);
-  for (const Accuracy& one : answer.accuracies) labels.push_back(one.label);
-  return labels;
-}
-
-std::string tokens_at(const Ranking& ranking) {
-  if (!ranking.at) return "";
-  const std::string place = place_text(ranking.axis, *ranking.at);
-  if (ranking.place == "length") return " at " + place + " tokens";
-  return " at " + ranking.place + " " + place;
-}
-
 /// "highest accuracy", "fewest bits per byte".
 std::string extreme(const QualityMeasure& measure) {
   return measure.less_is_better ? measure.best : "highest " + measure.words;
@@ -164,6 +142,40 @@ std::string quality_headline(const Answer& answer) {
   }
   return named_list({answer.accuracies.front().label}, "") + " has the " + extreme(measure) +
          " of one seed each: " + value.data();
+}
+
+/// Ranks by what was learned, which is what a result asks that has its trainings first.
+void lead_by_quality(const Answer& answer, Ranking& ranking) {
+  ranking.by_quality = true;
+  ranking.headline = quality_headline(answer);
+  std::stable_sort(ranking.rows.begin(), ranking.rows.end(),
+                   [&](const RankedRow& a, const RankedRow& b) {
+                     if (!a.quality || !b.quality) return a.quality.has_value() && !b.quality;
+                     const double x = a.quality->mean, y = b.quality->mean;
+                     return answer.measure.less_is_better ? x < y : x > y;
+                   });
+}
+
+/// Whether the lines of an answer can stand beside those of the table.
+bool joins(const Ranking& ranking, const std::vector<std::string>& labels) {
+  return std::all_of(labels.begin(), labels.end(), [&](const std::string& label) {
+    return std::any_of(ranking.rows.begin(), ranking.rows.end(),
+                       [&](const RankedRow& row) { return row.label == label; });
+  });
+}
+
+std::vector<std::string> labels_at_all(const PanelQuestion& question, const Answer& answer) {
+  std::vector<std::string> labels;
+  for (const Candidate& cell : question.cells) labels.push_back(cell.label);
+  for (const Accuracy& one : answer.accuracies) labels.push_back(one.label);
+  return labels;
+}
+
+std::string tokens_at(const Ranking& ranking) {
+  if (!ranking.at) return "";
+  const std::string place = place_text(ranking.axis, *ranking.at);
+  if (ranking.place == "length") return " at " + place + " tokens";
+  return " at " + ranking.place + " " + place;
 }
 
 /// "3.9", or "3.8 to 4.1" of several.
@@ -230,7 +242,7 @@ std::vector<Ranking> rankings_of(const std::vector<PanelQuestion>& questions,
     }
     if (!answers[i].accuracies.empty()) {
       add_qualities(answers[i], ranking);
-      if (ranking.headline.empty()) ranking.headline = quality_headline(answers[i]);
+      if (ranking.headline.empty()) lead_by_quality(answers[i], ranking);
     }
     done.insert(i);
     all.push_back(std::move(ranking));
@@ -254,6 +266,7 @@ std::vector<Ranking> rankings_of(const std::vector<PanelQuestion>& questions,
       steps = true;
     } else if (!qualities && !one.accuracies.empty()) {
       add_qualities(one, all.front());
+      if (i < lead) lead_by_quality(one, all.front());
       qualities = true;
     } else {
       continue;
@@ -267,6 +280,21 @@ std::vector<Ranking> rankings_of(const std::vector<PanelQuestion>& questions,
   }
   return all;
 }
+
+namespace {
+
+/// "0.990", with the least and the greatest seed where there are several.
+std::string quality_text(const Accuracy& one) {
+  std::array<char, 48> text{};
+  if (one.seeds > 1) {
+    std::snprintf(text.data(), text.size(), "%.3f (%.3f to %.3f)", one.mean, one.low, one.high);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.3f", one.mean);
+  }
+  return text.data();
+}
+
+}  // namespace
 
 std::string headline_of(const Verdict& verdict) {
   return verdict.rankings.empty() ? "" : verdict.rankings.front().headline;
@@ -326,6 +354,13 @@ Grid grid_of(const Ranking& ranking, text::Letters letters) {
                 : std::string();
   };
   const Best none = [](const RankedRow&) { return false; };
+  const auto add_quality = [&] {
+    add(
+        ranking.measure.words,
+        [](const RankedRow& row) { return row.quality ? quality_text(*row.quality) : ""; },
+        [](const RankedRow& row) { return row.best_quality; });
+  };
+  if (ranking.by_quality) add_quality();
   if (!ranking.timed.empty()) {
     add(
         "time",
@@ -348,21 +383,7 @@ Grid grid_of(const Ranking& ranking, text::Letters letters) {
   add(
       "step", [&](const RankedRow& row) { return seconds(row.step); },
       [](const RankedRow& row) { return row.fastest_step; });
-  add(
-      ranking.measure.words,
-      [](const RankedRow& row) {
-        if (!row.quality) return std::string();
-        std::array<char, 48> text{};
-        const Accuracy& one = *row.quality;
-        if (one.seeds > 1) {
-          std::snprintf(text.data(), text.size(), "%.3f (%.3f to %.3f)", one.mean, one.low,
-                        one.high);
-        } else {
-          std::snprintf(text.data(), text.size(), "%.3f", one.mean);
-        }
-        return std::string(text.data());
-      },
-      [](const RankedRow& row) { return row.best_quality; });
+  if (!ranking.by_quality) add_quality();
   add("state", bytes_text(&RankedRow::state_bytes), least(&RankedRow::state_bytes));
   return grid;
 }

@@ -172,6 +172,7 @@ struct Ranking {
   std::string against;       ///< the exact attention that speed-ups are over
   std::string step_place;    ///< "a context of length 8192"
   QualityMeasure measure = {};
+  bool by_quality = false;  ///< the rows' order, and what the headline says
   std::vector<RankedRow> rows;
 };
 

@@ -94,7 +94,7 @@ TEST_CASE("steps and qualities of the same labels are columns of the first table
   trained.task = "mqar";
   trained.accuracies = {{"linear", {}, 0.9, 0.88, 0.91, 3, 512.0},
                         {"flash", {}, 0.99, 0.98, 1.0, 3, 2048.0}};
-  const Verdict verdict = judge({"", {steps_question(), trained, ranked_question()}});
+  const Verdict verdict = judge({"", {ranked_question(), steps_question(), trained}});
   REQUIRE(verdict.rankings.size() == 1);
   const Grid grid = grid_of(verdict.rankings[0], attnbench::text::Letters::ascii);
   CHECK(grid.columns ==
@@ -104,6 +104,13 @@ TEST_CASE("steps and qualities of the same labels are columns of the first table
         Texts{"0.900 (0.880 to 0.910)", "0.990 (0.980 to 1.000)", ""});
   CHECK(column_of(grid, "state") == Texts{"4.00 KiB", "64.0 KiB", "4.00 KiB"});
   CHECK(verdict.rankings[0].step_place == "a context of length 1024");
+  // Trainings that come first are what the table ranks by.
+  const Verdict learned = judge({"", {steps_question(), trained, ranked_question()}});
+  REQUIRE(learned.rankings.size() == 1);
+  CHECK(headline_of(learned) == "flash has the highest accuracy: 0.990");
+  CHECK(learned.rankings[0].rows[0].label == "flash");
+  CHECK(grid_of(learned.rankings[0], attnbench::text::Letters::ascii).columns.front() ==
+        "accuracy");
   // Labels that the first table lacks have a table of their own.
   trained.accuracies.push_back({"another", {}, 0.5, 0.5, 0.5, 3, 1.0});
   CHECK(judge({"", {steps_question(), trained, ranked_question()}}).rankings.size() == 2);
