@@ -24,6 +24,7 @@
 #include "reports/tables/csv.hpp"
 #include "reports/tables/tables.hpp"
 #include "reports/verdict/input.hpp"
+#include "reports/verdict/ranking.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -200,6 +201,9 @@ Section section_of(const fs::path& path, result::Result result,
   }
   for (Figure& figure : figures_of(section.result, published, messages)) {
     section.figures.push_back(std::move(figure));
+  }
+  if (section.figures.size() > section.verdict_figures && !section.verdicts) {
+    lead_with(section.figures[section.verdict_figures], verdict::headline_of(section.verdict));
   }
   return section;
 }

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "core/text/format.hpp"
 #include "reports/figures/spec.hpp"
 
 namespace attnbench::reports {
@@ -81,6 +82,17 @@ void add_provenance(Figure& figure, const result::Result& result) {
   if (!subtitle.is_array()) subtitle = Json::array();
   const std::string line = joined_parts({machine_text(result), day_of(result)}, ", ");
   for (const Json& each : wrapped_lines(line)) subtitle.push_back(each);
+}
+
+void lead_with(Figure& figure, const std::string& answer) {
+  if (answer.empty() || !figure.spec.contains("title")) return;
+  Json& title = figure.spec["title"];
+  std::vector<std::string> named;
+  for (const Json& line : title["text"]) named.push_back(line);
+  Json below = wrapped_lines(joined_parts(named, ". ") + ".");
+  for (const Json& line : title["subtitle"]) below.push_back(line);
+  title["subtitle"] = std::move(below);
+  title["text"] = text::wrap(answer, title_width);
 }
 
 }  // namespace attnbench::reports

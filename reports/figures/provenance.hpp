@@ -22,6 +22,9 @@ std::string machine_text(const result::Result& result);
 /// `description`, which readers of SVG and page hear: title, conditions, machine and caption.
 void add_provenance(Figure& figure, const result::Result& result);
 
+/// The answer as the title of a figure that has its provenance; what it had as a title goes below.
+void lead_with(Figure& figure, const std::string& answer);
+
 /// The description that add_provenance adds.
 std::string alternative_text(const Figure& figure, const result::Result& result);
 
