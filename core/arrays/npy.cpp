@@ -227,7 +227,7 @@ HeaderText parse_header(const std::string& text) {
 }
 
 std::string header_text(Element element, const Shape& shape) {
-  static const char* const types[] = {"<f4", "<f8", "<i8", "|b1", "|u1"};
+  static const char* const types[] = {"<f4", "<f8", "<i8", "|b1", "|u1", "<u2"};
   std::string sizes;
   for (const std::int64_t size : shape) {
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
@@ -238,12 +238,12 @@ std::string header_text(Element element, const Shape& shape) {
 }
 
 const char* to_string(Element element) {
-  static const char* const words[] = {"float32", "float64", "int64", "bool", "uint8"};
+  static const char* const words[] = {"float32", "float64", "int64", "bool", "uint8", "uint16"};
   return words[static_cast<int>(element)];
 }
 
 std::int64_t bytes_of(Element element) {
-  static const std::int64_t sizes[] = {4, 8, 8, 1, 1};
+  static const std::int64_t sizes[] = {4, 8, 8, 1, 1, 2};
   return sizes[static_cast<int>(element)];
 }
 
@@ -305,8 +305,8 @@ void read_array(const ArrayFile& array, void* destination) {
   }
 }
 
-void write_array(const std::filesystem::path& file, Element element, const Shape& shape,
-                 const void* values) {
+ArrayWriter::ArrayWriter(const std::filesystem::path& file, Element element, const Shape& shape)
+    : file_(file), left_(count_of(shape) * bytes_of(element)) {
   std::string header = header_text(element, shape);
   const std::size_t before = magic.size() + 4;
   const std::size_t padding = alignment - (before + header.size() + 1) % alignment;
@@ -316,14 +316,33 @@ void write_array(const std::filesystem::path& file, Element element, const Shape
   begin += static_cast<char>(header.size() & 0xff);
   begin += static_cast<char>(header.size() >> 8);
   errno = 0;
-  std::ofstream stream(file, std::ios::binary);
-  stream << begin << header;
-  stream.write(static_cast<const char*>(values), count_of(shape) * bytes_of(element));
-  stream.close();
-  if (!stream) {
-    throw EnvironmentFailure("cannot write " + file.string() + ": " + std::strerror(errno) +
-                             "; free space there or choose another folder with --out");
-  }
+  stream_.open(file, std::ios::binary);
+  stream_ << begin << header;
+  if (!stream_) fail();
+}
+
+void ArrayWriter::add(const void* values, std::int64_t bytes) {
+  stream_.write(static_cast<const char*>(values), bytes);
+  if (!stream_) fail();
+  left_ -= bytes;
+}
+
+void ArrayWriter::close() {
+  stream_.close();
+  if (!stream_) fail();
+  if (left_ != 0) throw std::logic_error(file_.string() + ": its header says another number");
+}
+
+void ArrayWriter::fail() const {
+  throw EnvironmentFailure("cannot write " + file_.string() + ": " + std::strerror(errno) +
+                           "; free space there or choose another folder");
+}
+
+void write_array(const std::filesystem::path& file, Element element, const Shape& shape,
+                 const void* values) {
+  ArrayWriter writer(file, element, shape);
+  writer.add(values, count_of(shape) * bytes_of(element));
+  writer.close();
 }
 
 }  // namespace attnbench::arrays

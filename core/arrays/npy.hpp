@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 namespace attnbench::arrays {
 
-enum class Element { float32, float64, int64, boolean, uint8 };
+/// Arrays of uint16 are written, for tokens, and not read.
+enum class Element { float32, float64, int64, boolean, uint8, uint16 };
 
 const char* to_string(Element element);
 std::int64_t bytes_of(Element element);
@@ -40,7 +42,25 @@ ArrayFile open_array(const std::filesystem::path& file);
 /// Copies the numbers to `destination`, which holds `array.bytes()`. Throws EnvironmentFailure.
 void read_array(const ArrayFile& array, void* destination);
 
-/// Writes version 1.0. Throws EnvironmentFailure naming the file and the reason.
+/// Writes version 1.0, piece by piece, for arrays that are larger than memory.
+class ArrayWriter {
+ public:
+  /// All functions throw EnvironmentFailure naming the file and the reason.
+  ArrayWriter(const std::filesystem::path& file, Element element, const Shape& shape);
+  /// The next numbers, in C order.
+  void add(const void* values, std::int64_t bytes);
+  /// The end. Throws std::logic_error where other numbers were added than the shape says.
+  void close();
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::filesystem::path file_;
+  std::ofstream stream_;
+  std::int64_t left_;  ///< bytes
+};
+
+/// Writes a whole array. Throws EnvironmentFailure naming the file and the reason.
 void write_array(const std::filesystem::path& file, Element element, const Shape& shape,
                  const void* values);
 

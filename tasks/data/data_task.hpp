@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/option.hpp"
+#include "tasks/data/export.hpp"
 #include "tasks/data/wanted.hpp"
 
 namespace attnbench::tasks::data {
@@ -36,6 +37,10 @@ struct DataTask {
   /// Opens, as `open` does, a source that is no text, or an archive that is not unpacked (--raw);
   /// empty where rows are not texts.
   decltype(open) open_raw;
+  /// Writes rows in the form they are published in; empty where that is not written.
+  std::function<std::vector<ExportedFile>(const Cache&, const std::filesystem::path& folder)>
+      export_published;
+  std::string not_exported;  ///< why it is empty, for a message
 
   /// Whether that is the setting's default.
   bool is_default(const std::string& option, const Json& value) const;

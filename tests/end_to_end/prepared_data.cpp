@@ -1,6 +1,8 @@
 // attnbench data lra.…: preparing, listing and showing, and runs that find what is there.
 #include <signal.h>
 
+#include <algorithm>
+
 #include "tests/end_to_end/runs.hpp"
 #include "tests/support/catch.hpp"
 
@@ -49,6 +51,58 @@ TEST_CASE("rows of ListOps are prepared, shown as text and listed", "[lra]") {
   CHECK_THAT(listed.out, Contains("lra.listops") && Contains("length_maximum=30") &&
                              Contains("missing: lra.text") && Contains("aclImdb_v1.tar.gz"));
   CHECK(call("data --list", {{"ATTNBENCH_DATA", data}}).out == listed.out);
+}
+
+TEST_CASE("rows are shown whole where no terminal reads them", "[lra]") {
+  const TemporaryFolder folder;
+  const Finished done = call(
+      "data lra.listops --set length_minimum=900 --set train_examples=2 --set test_examples=1 "
+      "--set validation_examples=1 --show 1 --out " +
+      (folder / "data").string());
+  INFO(done.err);
+  REQUIRE(done.exit_code == 0);
+  const std::size_t begin = done.out.find("\t[");
+  REQUIRE(begin != std::string::npos);
+  const std::string row = done.out.substr(begin + 1, done.out.find('\n', begin + 1) - begin - 1);
+  CHECK(std::count(row.begin(), row.end(), ' ') >= 899);
+}
+
+TEST_CASE("prepared data are exported, and read again as the same rows", "[lra]") {
+  const TemporaryFolder folder;
+  const std::string data = folder / "data";
+  const Finished made =
+      call("data " + small_listops + "--out " + data + " --export " + (folder / "first").string());
+  INFO(made.err);
+  REQUIRE(made.exit_code == 0);
+  CHECK_THAT(made.out, Contains("basic_train.tsv") && Contains("300"));
+  const Finished found =
+      call("data lra.listops --data " + data + " --export " + (folder / "tables").string());
+  INFO(found.err);
+  REQUIRE(found.exit_code == 0);
+  CHECK(read_file(folder / "tables/basic_test.tsv") == read_file(folder / "first/basic_test.tsv"));
+  const Finished again = call("data lra.listops --set source=published --from " +
+                              (folder / "tables").string() + " --out " + data);
+  REQUIRE(again.exit_code == 0);
+  const auto content = [](const std::string& out) { return out.substr(out.find("content "), 40); };
+  CHECK(content(again.out) == content(made.out));
+
+  const std::string to = folder / "to";
+  REQUIRE(call("data lra.listops --data " + data + " --set source=generated --as arrays --export " +
+               (folder / "arrays").string())
+              .exit_code == 0);
+  CHECK(fs::exists(folder / "arrays/test.labels.npy"));
+  for (const auto& [line, why] : std::map<std::string, std::string>{
+           {"lra.listops --data " + data, "say with --set in what they differ"},
+           {"lra.listops --data " + (folder / "none").string(), "attnbench data lra.listops --out"},
+           {"lra.listops --data " + data + " --show 3", "--out DIR"},
+           {"lra.image --as published", "CIFAR-10 was published in colour"},
+           {"lra.pathfinder --as published", "--as arrays"}}) {
+    const Finished bad = call("data " + line + " --export " + to);
+    INFO(bad.err);
+    CHECK(bad.exit_code == 2);
+    CHECK_THAT(bad.err, Contains(why));
+    CHECK_FALSE(fs::exists(to));
+  }
 }
 
 TEST_CASE("images are shown on a sheet", "[lra]") {

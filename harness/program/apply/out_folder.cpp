@@ -15,25 +15,27 @@ constexpr const char* last = "apply.json";
 
 constexpr const char* writer = "apply";
 
-[[noreturn]] void fail(const fs::path& folder, const std::string& reason) {
+[[noreturn]] void fail(const fs::path& folder, const std::string& option,
+                       const std::string& reason) {
   throw EnvironmentFailure("cannot write to " + folder.string() + ": " + reason +
-                           "; free space there or choose another folder with --out");
+                           "; free space there or choose another folder with " + option);
 }
 
 }  // namespace
 
-OutFolder::OutFolder(fs::path folder, Replacing replacing) : folder_(std::move(folder)) {
+OutFolder::OutFolder(fs::path folder, Replacing replacing, std::string option)
+    : folder_(std::move(folder)), option_(std::move(option)) {
   // "out/" and "out" are one folder.
   if (!folder_.has_filename()) folder_ = folder_.parent_path();
   const std::string own = "partial-" + std::to_string(getpid());
   try {
     if (fs::exists(folder_)) {
       if (!fs::is_directory(folder_)) {
-        throw UsageFailure("--out " + folder_.string() + " is not a folder; choose another");
+        throw UsageFailure(option_ + " " + folder_.string() + " is not a folder; choose another");
       }
       if (!fs::is_empty(folder_) && replacing != Replacing::yes) {
         throw UsageFailure(
-            "--out " + folder_.string() + " holds files already: choose another folder" +
+            option_ + " " + folder_.string() + " holds files already: choose another folder" +
             (replacing == Replacing::never ? ""
                                            : ", or pass --force to replace the results in it"));
       }
@@ -43,7 +45,7 @@ OutFolder::OutFolder(fs::path folder, Replacing replacing) : folder_(std::move(f
     }
     fs::create_directories(staging_);
   } catch (const fs::filesystem_error& error) {
-    fail(folder_, error.code().message());
+    fail(folder_, option_, error.code().message());
   }
 }
 
@@ -63,7 +65,7 @@ void OutFolder::publish() {
     fs::remove(folder_ / last);
     attnbench::publish(staging_, folder_, manifest, last);
   } catch (const fs::filesystem_error& error) {
-    fail(folder_, error.code().message());
+    fail(folder_, option_, error.code().message());
   }
 }
 

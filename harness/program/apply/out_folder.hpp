@@ -13,8 +13,8 @@ class OutFolder {
  public:
   /// Makes a staging folder beside `folder`, or in it where it exists. Throws UsageFailure where
   /// `folder` is not a folder, or holds files that are not to be replaced; EnvironmentFailure where
-  /// the staging folder cannot be made.
-  OutFolder(std::filesystem::path folder, Replacing replacing);
+  /// the staging folder cannot be made. `option` is for messages.
+  OutFolder(std::filesystem::path folder, Replacing replacing, std::string option = "--out");
   /// Removes the staging folder.
   ~OutFolder();
   OutFolder(const OutFolder&) = delete;
@@ -30,6 +30,7 @@ class OutFolder {
  private:
   std::filesystem::path folder_;
   std::filesystem::path staging_;
+  std::string option_;
 };
 
 }  // namespace attnbench::apply

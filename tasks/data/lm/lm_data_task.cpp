@@ -49,6 +49,7 @@ std::vector<DataTask> all_data_tasks() {
   };
   task.open = opening(false);
   task.open_raw = opening(true);
+  task.export_published = write_whole_texts;
   return {std::move(task)};
 }
 

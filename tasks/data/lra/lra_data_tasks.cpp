@@ -94,6 +94,7 @@ DataTask listops_task() {
   };
   task.open = opening(false);
   task.open_raw = opening(true);
+  task.export_published = write_listops_tables;
   return task;
 }
 
@@ -121,6 +122,7 @@ DataTask text_task() {
   };
   task.open = opening(false);
   task.open_raw = opening(true);
+  task.export_published = write_class_folders;
   return task;
 }
 
@@ -146,6 +148,7 @@ DataTask retrieval_task() {
   };
   task.open = opening(false);
   task.open_raw = opening(true);
+  task.export_published = write_retrieval_tables;
   return task;
 }
 
@@ -189,6 +192,8 @@ DataTask image_task() {
     if (rules.side != 32) throw UsageError("lra.image: CIFAR-10 has the side 32 alone");
     return read_cifar10(found, rules, progress);
   };
+  task.not_exported =
+      "CIFAR-10 was published in colour, which is not prepared, and IDX files are not written";
   return task;
 }
 
@@ -237,6 +242,7 @@ DataTask pathfinder_task() {
     chosen.seed = seed_of(settings);
     return std::make_unique<PathfinderGenerator>(chosen);
   };
+  task.not_exported = "its images as PNGs and their metadata are not written";
   return task;
 }
 

@@ -13,12 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file names of the three splits, and whether their first line is a header.
-struct TableNames {
-  std::array<std::string, 3> of_split;
-  std::string header;  ///< empty = none
-};
-
 /// Rows of three tables, a line each. The first walk through the source counts lines and hashes
 /// contents, the second makes rows.
 class TableSource : public RowSource {
@@ -183,9 +177,7 @@ class TableSource : public RowSource {
 class ListOpsTables final : public TableSource {
  public:
   ListOpsTables(const fs::path& from, const ProgressCall& progress, bool raw)
-      : TableSource(from,
-                    {{"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"}, "Source\tTarget"},
-                    described(), raw) {
+      : TableSource(from, listops_tables, described(), raw) {
     scan(progress);
   }
 
@@ -221,10 +213,7 @@ class ListOpsTables final : public TableSource {
 class RetrievalTables final : public TableSource {
  public:
   RetrievalTables(const fs::path& from, int keep, const ProgressCall& progress, bool raw)
-      : TableSource(
-            from,
-            {{"new_aan_pairs.train.tsv", "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"}, ""},
-            described(keep), raw),
+      : TableSource(from, retrieval_tables, described(keep), raw),
         keep_(static_cast<std::size_t>(keep)) {
     scan(progress);
   }

@@ -3,12 +3,24 @@
 // long-range-arena @cd31e5c, lra_benchmarks/{listops,matching}/input_pipeline.py.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
+#include <string>
 
 #include "tasks/data/rows.hpp"
 
 namespace attnbench::tasks::data::lra {
+
+/// The file names of the three splits, and their first line.
+struct TableNames {
+  std::array<std::string, 3> of_split;
+  std::string header;  ///< empty = none
+};
+inline const TableNames listops_tables{{"basic_train.tsv", "basic_val.tsv", "basic_test.tsv"},
+                                       "Source\tTarget"};
+inline const TableNames retrieval_tables{
+    {"new_aan_pairs.train.tsv", "new_aan_pairs.eval.tsv", "new_aan_pairs.test.tsv"}, ""};
 
 /// Reads basic_train.tsv, basic_val.tsv and basic_test.tsv: a line "Source\tTarget", then an
 /// expression and its value. Round brackets are dropped; every row is held to its value. Where the

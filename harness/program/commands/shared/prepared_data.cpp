@@ -7,9 +7,11 @@
 #include <iostream>
 
 #include "core/failure.hpp"
+#include "core/option_json.hpp"
 #include "core/process/signals.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "harness/program/apply/out_folder.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "tasks/data/lra/listops.hpp"
 #include "tasks/data/lra/png.hpp"
@@ -22,7 +24,7 @@ namespace fs = std::filesystem;
 namespace data = tasks::data;
 namespace lra = data::lra;
 
-constexpr std::size_t longest_shown = 600;  // letters of a row
+constexpr std::size_t longest_shown = 600;  // letters of a row, on a terminal
 constexpr double seconds_between_lines = 10;
 
 /// "200,000".
@@ -161,13 +163,15 @@ std::string document_text(const data::Cache& cache, std::uint64_t row, int tower
   return text;
 }
 
+/// Rows are whole where a file or another program reads them.
 void show_texts(const data::Cache& cache, std::span<const std::uint32_t> rows) {
+  const std::size_t longest = ::isatty(STDOUT_FILENO) == 1 ? longest_shown : SIZE_MAX;
   for (const std::uint32_t row : rows) {
     const auto label = static_cast<std::size_t>(cache.label(row));
     std::cout << cache.description().classes.at(label) << "\t";
     for (int tower = 0; tower < cache.description().towers; ++tower) {
       std::cout << (tower == 0 ? "" : "\t")
-                << text::quotable(document_text(cache, row, tower), longest_shown);
+                << text::quotable(document_text(cache, row, tower), longest);
     }
     std::cout << "\n";
   }
@@ -215,6 +219,7 @@ void prepare_and_show(const PrepareRequest& request, const data::ProgressCall& c
     std::cout << what << ": " << (note.is_string() ? note.get<std::string>() : note.dump()) << "\n";
   }
   if (request.show > 0) show(cache, request.show);
+  if (!request.export_to.empty()) export_prepared(cache, request.export_to, request.form);
   std::cout << "Suites find it with --data " << request.out << " or ATTNBENCH_DATA=" << request.out
             << "\n";
 }
@@ -240,6 +245,72 @@ int prepare_data(const PrepareRequest& request) {
     throw UsageFailure(error.what());
   }
   return static_cast<int>(ExitCode::done);
+}
+
+void expect_form(const data::DataTask& task, const std::string& form) {
+  if (form != "published" || task.export_published) return;
+  throw UsageFailure("the published form of " + task.name +
+                     " is not written: " + task.not_exported + "; pass --as arrays");
+}
+
+void export_prepared(const data::Cache& cache, const std::string& to, const std::string& form) {
+  const data::DataTask& task = *data::find_data_task(cache.description().task);
+  expect_form(task, form);
+  apply::OutFolder out(to, apply::Replacing::never, "--export");
+  const bool published = form != "arrays" && task.export_published;
+  std::vector<data::ExportedFile> files;
+  try {
+    files = published ? task.export_published(cache, out.staging())
+                      : data::write_arrays(cache, out.staging());
+  } catch (const UsageError& error) {
+    throw UsageFailure(error.what());
+  } catch (const fs::filesystem_error& error) {
+    throw EnvironmentFailure("cannot write to " + to + ": " + error.code().message());
+  }
+  out.publish();
+  print_exported(to, files);
+}
+
+void print_exported(const std::string& to, const std::vector<data::ExportedFile>& files) {
+  std::vector<TableRow> rows;
+  for (const data::ExportedFile& file : files) {
+    rows.push_back({(fs::path(to) / file.file).string(), grouped(file.rows), "rows"});
+  }
+  print_columns(std::cout, rows);
+}
+
+std::shared_ptr<const data::Cache> prepared_cache(const std::string& folder,
+                                                  const data::DataTask& task,
+                                                  const OptionValues& settings) {
+  data::Wanted wanted{task.name};
+  for (const auto& [name, value] : settings) wanted.settings[name] = attnbench::to_json(value);
+  const auto rows_said = [&](const char* name) {
+    const std::uint32_t rows = wanted.settings.value(name, 0u);
+    wanted.settings.erase(name);
+    return rows;
+  };
+  wanted.rows = {rows_said("train_examples"), rows_said("validation_examples"),
+                 rows_said("test_examples")};
+  std::vector<data::PreparedFile> fitting;
+  if (!folder.empty()) {
+    for (data::PreparedFile& file : data::caches_in(folder)) {
+      if (file.cache && data::difference(*file.cache, wanted).empty()) {
+        fitting.push_back(std::move(file));
+      }
+    }
+  }
+  if (fitting.size() == 1) return fitting.front().cache;
+  try {
+    if (fitting.empty()) return data::find_cache(folder, wanted);  // says why there is none
+  } catch (const UsageError& error) {
+    throw UsageFailure(error.what());
+  }
+  std::string each;
+  for (const data::PreparedFile& file : fitting) {
+    each += "\n  " + file.file.string() + ": " + settings_text(file.cache->description());
+  }
+  throw UsageFailure(folder + ": several data of " + task.name +
+                     "; say with --set in what they differ:" + each);
 }
 
 int list_prepared_data(const std::string& folder) {
