@@ -335,6 +335,22 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
   return report;
 }
 
+std::vector<verdict::Verdict> verdicts_of(const std::vector<fs::path>& results) {
+  std::vector<verdict::Verdict> verdicts;
+  for (const fs::path& path : results) {
+    try {
+      for (const result::Result& part : parts_of(path)) {
+        verdicts.push_back(verdict::verdict_of(part));
+      }
+    } catch (const SchemaError& error) {
+      throw UsageFailure(path.string() + ": " + error.what());
+    } catch (const Json::exception& error) {
+      refuse_unreadable(path, error);
+    }
+  }
+  return verdicts;
+}
+
 std::string csv_of(const std::vector<fs::path>& results) {
   std::string text;
   std::string last_header;

@@ -33,6 +33,10 @@ struct Report {
 Report write_report(const std::vector<std::filesystem::path>& results,
                     const ReportOptions& options);
 
+/// The verdict of each result, as of write_report, which nothing is written of. Throws UsageFailure
+/// as that does.
+std::vector<verdict::Verdict> verdicts_of(const std::vector<std::filesystem::path>& results);
+
 /// The tidy tables of results as CSV, one below the other; those after the first without a header
 /// where it is the same. Throws UsageFailure as write_report does.
 std::string csv_of(const std::vector<std::filesystem::path>& results);

@@ -55,6 +55,7 @@ TEST_CASE("ab measures two builds of a plugin side by side", "[program][ab]") {
   INFO(finished.out << finished.err);
   CHECK(finished.exit_code == 4);
   CHECK(Json::parse(finished.out)["turns"]["new"] == "misbehave_new");
+  CHECK(Json::parse(finished.out)["folder"] == ab.out());
   for (const auto& [label, cell] : cells_of(ab.out())) CHECK(was_measured(cell));
 
   const Finished nothing =

@@ -24,6 +24,23 @@ TEST_CASE("report prints the page's path, then the verdict", "[program]") {
   CHECK(std::filesystem::exists(folder / "out/index.html"));
 }
 
+TEST_CASE("report prints the verdict as JSON and writes nothing", "[program]") {
+  const test::TemporaryFolder folder;
+  std::filesystem::copy_file(fixture, folder / "result.json");
+  const auto done = test::call("report " + folder.path().string() + " --json");
+  INFO(done.err);
+  REQUIRE(done.exit_code == 0);
+  const nlohmann::json json = nlohmann::json::parse(done.out);
+  REQUIRE(json["verdicts"].size() == 1);
+  const auto printed =
+      test::call("report " + fixture + " --no-render --out " + (folder / "out").string());
+  CHECK_THAT(printed.out, Catch::EndsWith("\n" + json["verdicts"][0]["text"].get<std::string>()));
+  std::filesystem::remove_all(folder / "out");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()),
+                      std::filesystem::directory_iterator()) == 1);
+  CHECK(test::call("report " + fixture + " --json --csv -").exit_code == 2);
+}
+
 TEST_CASE("an installed program says what is missing there for pictures", "[program]") {
   const test::TemporaryFolder folder;
   auto environment = test::installed_elsewhere().environment();

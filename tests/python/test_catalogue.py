@@ -123,8 +123,27 @@ def test_differences_are_a_table(program: str, tmp_path: Path) -> None:
     other = attnbench.compare(FIXTURES / "decode.json", FIXTURES / "mqar_smoke.json")
     assert other.exit_code == 4
     assert other.table.ratio.isna().all()
+    assert other.folders == ()
     with pytest.raises(attnbench.ProgramFailed, match="exit code 2"):
         attnbench.ab("flash", progress="none")
+
+
+def test_sides_in_turns_name_their_folder(program: str, tmp_path: Path) -> None:
+    found = attnbench.ab(
+        "softmax/composite",
+        "flash",
+        length=16,
+        rounds=2,
+        rounds_most=2,
+        confirm=0,
+        no_ceilings=True,
+        no_report=True,
+        now=True,
+        progress="none",
+        out=tmp_path / "run",
+    )
+    assert found.folders == (tmp_path / "run",)
+    assert {"softmax/composite", "flash"} <= set(attnbench.read(found.folders[0]).label)
 
 
 def test_dtypes_of_libraries_are_words() -> None:

@@ -17,10 +17,17 @@ from test_run import SHORT, TINY
 def test_a_verdict_is_what_the_program_says(program: str) -> None:
     table = attnbench.read(FIXTURES / "quickstart.json")
     said = attnbench.verdict(table)
-    assert str(said).startswith("Verdict\n  forward\n    fastest: ")
+    assert str(said).startswith("Verdict\n" + said.verdicts[0]["headline"][:40])
     assert repr(said) == said.text == table.attnbench.verdict.text
     both = attnbench.verdict([FIXTURES / "quickstart.json", FIXTURES / "mqar_smoke.json"])
     assert both.text.count("Verdict\n") == 2
+    quick, learned = both.verdicts
+    assert quick["text"].rstrip() == said.text
+    assert quick["rankings"][0]["rows"][0]["label"] in said.text
+    assert quick["tasks"][0]["fastest"][1]["labels"] == ["window"]
+    assert quick["tasks"][0]["fastest"][1]["length"] == 512
+    assert {"topic", "text"} == set(quick["tasks"][0]["lines"][0])
+    assert learned["tasks"][0]["accuracies"][0]["label"] == "softmax"
 
 
 def test_a_run_ends_with_its_verdict(

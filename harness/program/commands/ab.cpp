@@ -251,6 +251,7 @@ ExitCode measure(PreparedRun prepared, const AbArguments& arguments, const AbFil
   document["plan"] = plan;
   document["state"] = outcome.result.run.state;
   write_atomically(outcome.folder / "ab.json", document.dump(1) + "\n");
+  document["folder"] = outcome.folder.string();  // printed alone: folders are moved
   verdicts.published.push_back(published_ab(outcome, plan, comparison));
   publish_ab(files, verdicts.published);
   if (!arguments.json) {

@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "core/output_file.hpp"
 #include "core/result/document.hpp"
@@ -12,6 +13,7 @@
 #include "harness/program/commands/shared/measuring.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
+#include "reports/verdict/document.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -24,6 +26,7 @@ struct ReportArguments {
   bool force = false;
   bool tables = false;
   std::string csv;
+  bool json = false;
 };
 
 /// Writes the tidy table alone, to a file or to standard output ("-").
@@ -34,8 +37,19 @@ int write_csv(const ReportArguments& arguments) {
   return 0;
 }
 
+int print_json(const ReportArguments& arguments) {
+  nlohmann::json verdicts = nlohmann::json::array();
+  for (const auto& verdict :
+       reports::verdicts_of({arguments.results.begin(), arguments.results.end()})) {
+    verdicts.push_back(reports::verdict::document_of(verdict));
+  }
+  std::cout << nlohmann::json{{"verdicts", std::move(verdicts)}}.dump(1) << "\n";
+  return 0;
+}
+
 int run_report(const ReportArguments& arguments) {
   if (!arguments.csv.empty()) return write_csv(arguments);
+  if (arguments.json) return print_json(arguments);
   reports::ReportOptions options;
   options.out = arguments.out;
   options.render = !arguments.no_render;
@@ -72,12 +86,16 @@ void declare_report(Command& command) {
   command.flag("--force", arguments->force,
                "replace files of the same names that attnbench did not write");
   command.flag("--tables", arguments->tables, "print a table of each quantity, too");
-  command.option("--csv", arguments->csv,
-                 "write the tidy table to this file, or to standard output (-), and nothing else");
+  const auto csv = command.option(
+      "--csv", arguments->csv,
+      "write the tidy table to this file, or to standard output (-), and nothing else");
+  command.flag("--json", arguments->json, "print the verdicts as JSON, and write nothing")
+      .excludes(csv);
   command.footer(
       "Examples:\n"
       "  attnbench report runs/quickstart-latest --format svg,pdf\n"
       "  attnbench report runs/quickstart-latest --csv - | head\n"
+      "  attnbench report runs/quickstart-latest --json\n"
       "  attnbench report runs/monday runs/tuesday --out both");
   command.runs([arguments] { return run_report(*arguments); });
 }

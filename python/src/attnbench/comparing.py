@@ -34,12 +34,14 @@ class Comparison:
     new one is faster; `verdict` is SAME, SLOW, FAST or UNCLEAR, for the `reason` beside it.
     notes: on what machines, and what differs beside the times. exit_code: the program's: 0, 1 where
     a gate was asked for and a cell is SLOW, 4 where it cannot tell. document: everything, as JSON.
+    folders: of attnbench.ab, the runs that were measured, as attnbench.read and `resume` take them.
     """
 
     table: pandas.DataFrame
     notes: tuple[str, ...]
     exit_code: int
     document: Any
+    folders: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         shown = self.table.drop(columns=["id", "rounds", "rounds_left_out", "reason"])
@@ -120,7 +122,8 @@ def _answer(
         notes += [one["basis"]] if one.get("basis") else []
         notes += [str(difference) for difference in one.get("differences", [])]
     table = pandas.DataFrame(rows, columns=_COLUMNS)
-    return Comparison(table, tuple(notes), ended.exit_code, document)
+    folders = tuple(Path(one["folder"]) for one in documents if "folder" in one)
+    return Comparison(table, tuple(notes), ended.exit_code, document, folders)
 
 
 def _row(pair: Object) -> Object:

@@ -19,7 +19,7 @@ from attnbench.process import follow
 from attnbench.program import Program, ask, find_program
 from attnbench.progress import Event, choose
 from attnbench.results import read
-from attnbench.verdicts import verdict_in
+from attnbench.verdicts import verdict
 
 # Flags that are said once for each of several values; settings have theirs in one list.
 REPEATED = {"--data", "--fail-on", "--only", "--plugin", "--retry", "--skip", "--with"}
@@ -76,7 +76,7 @@ def run(
     if ended.exit_code != 0 or result is None:
         message = ended.message or "the program named no result"
         raise ProgramFailed(ended.exit_code, message, result)
-    said = verdict_in(ended.output)
+    said = verdict(result, program=found).text
     if said:
         shown.text(said)
         shown.close()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-import re
-import tempfile
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import pandas
 
 from attnbench.errors import BadResult
 from attnbench.program import Program, ask, find_program
-from attnbench.results import FORMS, SIZES, Result, files_of
+from attnbench.results import FORMS, SIZES, Object, Result, files_of
 
 if TYPE_CHECKING:
     from attnbench.charts import Chart
@@ -34,11 +33,14 @@ _DETAILS = {
 class Verdict:
     """What a result says in sentences: who is fastest, from which length on, and what cannot be told.
 
-    text: the sentences of the program, of each task. Their numbers are columns of attnbench.read:
-    `verdict`, `against`, `crossover_length` with its bounds, in tokens.
+    text: as the program prints it. verdicts: of each result what `attnbench report --json` prints:
+    `text`, `headline`, `sentence`, `rankings` with a row for each mechanism, `exceptions` and `tasks`,
+    each with its `lines` and the numbers that they are of: `fastest` in seconds, `crossings` in tokens,
+    `workspaces` and `states` in bytes, `accuracies`.
     """
 
     text: str
+    verdicts: tuple[Object, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -56,17 +58,13 @@ def verdict(result: Result, *, program: Program = None) -> Verdict:
     result: a table of attnbench.read or attnbench.run, a run's folder, a result.json, or a list of
     these files: of several, one after the other. Raises BadResult, ProgramNotFound, ProgramFailed.
 
-    >>> print(attnbench.verdict("runs/monday").text.splitlines()[2])
-        fastest: cannot tell between window and flash at 256; window at 512 to 1024
+    >>> attnbench.verdict("runs/monday").verdicts[0]["tasks"][0]["fastest"][1]["labels"]
+    ['window']
     """
-    with tempfile.TemporaryDirectory(prefix="attnbench-") as folder:
-        words = ["report", *map(str, files_of(result)), "--no-render", "--out", folder]
-        return Verdict(verdict_in(ask(find_program(program), words)))
-
-
-def verdict_in(output: str) -> str:
-    """The paragraphs "Verdict" of what the program printed, or nothing."""
-    return "\n".join(re.findall(r"^Verdict\n(?:  .*\n?)*", output, re.MULTILINE)).rstrip()
+    words = ["report", *map(str, files_of(result)), "--json"]
+    verdicts: list[Object] = json.loads(ask(find_program(program), words))["verdicts"]
+    text = "\n".join(one["text"] for one in verdicts if one["text"])
+    return Verdict(text.rstrip(), tuple(verdicts))
 
 
 def view(table: pandas.DataFrame) -> pandas.DataFrame:
