@@ -49,10 +49,16 @@ void require_complete(const Entry& entry) {
   }
 }
 
+/// The reason without the mechanism's name, with which many begin.
+std::string bare(const std::string& mechanism, const std::string& reason) {
+  const std::string prefix = mechanism + ": ";
+  return reason.rfind(prefix, 0) == 0 ? reason.substr(prefix.size()) : reason;
+}
+
 /// Throws UnsupportedError if no implementation of the mechanism can support the problem.
 void require_defined(const Entry& entry, const Options& options, const Problem& problem) {
-  if (const auto support = entry.supports(options, problem); !support) {
-    throw UnsupportedError(entry.name + ": " + support.reason);
+  if (const auto support = support_of(entry, options, problem); !support) {
+    throw UnsupportedError(support.reason);
   }
   const auto& patterns = entry.patterns;
   if (std::find(patterns.begin(), patterns.end(), problem.pattern) == patterns.end()) {
@@ -71,14 +77,16 @@ Support supports(const Implementation& implementation, const Options& options,
 
 std::string refusal(const Entry& entry, const Implementation& implementation,
                     const std::string& reason) {
-  // Many reasons already begin with the mechanism's name.
-  const std::string prefix = entry.name + ": ";
-  const bool named = reason.rfind(prefix, 0) == 0;
-  return entry.name + "/" + implementation.name + ": " +
-         (named ? reason.substr(prefix.size()) : reason);
+  return entry.name + "/" + implementation.name + ": " + bare(entry.name, reason);
 }
 
 }  // namespace
+
+Support support_of(const Entry& entry, const Options& options, const Problem& problem) {
+  if (!entry.supports) return {};
+  const Support support = entry.supports(options, problem);
+  return support ? support : Support::no(entry.name + ": " + bare(entry.name, support.reason));
+}
 
 Registry Registry::with_builtins() {
   Registry registry;

@@ -52,4 +52,8 @@ class Registry {
   std::map<std::string, reference::Reference> references_;
 };
 
+/// What the entry's `supports` says. A reason begins with the mechanism's name, once, whether the
+/// entry names itself or not.
+Support support_of(const Entry& entry, const Options& options, const Problem& problem);
+
 }  // namespace attnbench

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "attention/registry.hpp"
+
 namespace attnbench {
 namespace {
 
@@ -199,10 +201,8 @@ Inferred made(const Entry& entry, const OptionValues& said, const Problem& probl
   Inferred inferred;
   inferred.problem = problem;
   inferred.options = entry.derive(Options::resolve(entry.options, said), problem);
-  if (entry.supports) {
-    if (const Support support = entry.supports(inferred.options, problem); !support) {
-      throw UnsupportedError(support.reason);
-    }
+  if (const Support support = support_of(entry, inferred.options, problem); !support) {
+    throw UnsupportedError(support.reason);
   }
   inferred.mechanism = entry.make(inferred.options, problem);
   return inferred;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "attention/registry.hpp"
+
 namespace attnbench::conformance {
 namespace {
 
@@ -35,7 +37,7 @@ Support support(const Entry& entry, const Implementation& implementation, const 
       entry.patterns.end()) {
     return Support::no(entry.name + " has no " + to_string(problem.pattern) + " form");
   }
-  const Support by_entry = entry.supports ? entry.supports(options, problem) : Support{};
+  const Support by_entry = support_of(entry, options, problem);
   if (!by_entry || !implementation.supports) return by_entry;
   return implementation.supports(options, problem);
 }

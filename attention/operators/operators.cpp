@@ -210,7 +210,7 @@ Problem problem_of(const CallText& call, at::IntArrayRef sizes, at::ScalarType t
 std::shared_ptr<Mechanism> mechanism_for(const CallText& call, const Problem& problem) {
   const Entry& entry = *call.resolved.entry;
   const Options options = entry.derive(Options::resolve(entry.options, call.options), problem);
-  if (const Support support = entry.supports(options, problem); !support) {
+  if (const Support support = support_of(entry, options, problem); !support) {
     throw UnsupportedError(support.reason);
   }
   Registry::choose(entry, call.implementation, options, problem);

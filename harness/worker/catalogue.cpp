@@ -74,10 +74,8 @@ std::vector<Role> made(const Entry& entry, Pattern pattern, const Sizes& sizes) 
   if (has_latents(entry)) said["latents_per_head"] = sizes.latents;
   Options options = Options::resolve(entry.options, said);
   if (entry.derive) options = entry.derive(options, problem);
-  if (entry.supports) {
-    if (const Support support = entry.supports(options, problem); !support) {
-      throw UnsupportedError(support.reason);
-    }
+  if (const Support support = support_of(entry, options, problem); !support) {
+    throw UnsupportedError(support.reason);
   }
   return entry.make(options, problem)->roles();
 }

@@ -89,6 +89,50 @@ TEST_CASE("registry: a refusal names mechanism, implementation and reason") {
                     "twin: the pattern causal is not defined for it");
 }
 
+TEST_CASE("registry: a refusal names the mechanism once, whether its reason does or not") {
+  auto entry = scripted("twin");
+  const Problem problem;
+  for (const char* reason : {"twin: it is too long", "it is too long"}) {
+    entry.supports = [reason](const Options&, const Problem&) { return Support::no(reason); };
+    CHECK(support_of(entry, defaults(entry), problem).reason == "twin: it is too long");
+    CHECK_THROWS_WITH(Registry::choose(entry, "auto", defaults(entry), problem),
+                      "twin: it is too long");
+    CHECK_THROWS_WITH(Registry::choose(entry, "quick", defaults(entry), problem),
+                      "twin: it is too long");
+    entry.supports = supports_all;
+    entry.implementations[2].supports = [reason](const Options&, const Problem&) {
+      return Support::no(reason);
+    };
+    CHECK_THROWS_WITH(Registry::choose(entry, "quicker", defaults(entry), problem),
+                      "twin/quicker: it is too long");
+  }
+}
+
+TEST_CASE("registry: no refusal of a built-in names it twice") {
+  const auto registry = Registry::with_builtins();
+  for (const auto& name : registry.mechanisms()) {
+    const Entry& entry = registry.entry(name);
+    for (const Pattern pattern : {Pattern::bidirectional, Pattern::causal, Pattern::cross}) {
+      for (const Implementation& implementation : entry.implementations) {
+        Problem problem;
+        problem.pattern = pattern;
+        problem.heads = 4;
+        problem.kv_heads = 2;
+        std::string refusal;
+        try {
+          Registry::choose(entry, implementation.name, defaults(entry), problem);
+        } catch (const UnsupportedError& error) {
+          refusal = error.what();
+        }
+        const std::size_t first = refusal.find(name + ": ");
+        INFO(refusal);
+        CHECK((first == std::string::npos ||
+               refusal.find(name + ": ", first + 1) == std::string::npos));
+      }
+    }
+  }
+}
+
 TEST_CASE("registry: taken, malformed and incomplete names are refused and change nothing") {
   auto registry = Registry::with_builtins();
   const auto before = registry.mechanisms();

@@ -71,7 +71,10 @@ class Interrupted : public Failure {
 /// Throws the failure of an answer without result, with its exit code.
 [[noreturn]] void fail(const protocol::ApplyAnswer& answer, const std::string& mechanism) {
   if (answer.refused) throw UsageFailure(answer.reason);
-  std::string message = mechanism + ": " + to_string(answer.status) + ": " + answer.reason;
+  const std::string name = mechanism.substr(0, mechanism.find('/'));
+  const bool named = answer.reason.starts_with(name + ":") || answer.reason.starts_with(name + "/");
+  std::string message = (named ? "" : mechanism + ": ") + std::string(to_string(answer.status)) +
+                        ": " + answer.reason;
   if (!answer.detail.empty() && answer.detail != answer.reason) message += "\n" + answer.detail;
   throw Failure(answer.status == Status::out_of_memory ? ExitCode::environment
                 : answer.status == Status::crashed     ? ExitCode::cells
