@@ -183,6 +183,18 @@ std::string wrong_row(const ExpectedRows& expected, const std::vector<double>& g
   return "";
 }
 
+/// A sentence on numbers that are not finite, of which one side holds some.
+std::string not_finite_side(const std::vector<double>& got, const std::vector<double>& want) {
+  const auto is_bad = [](double number) { return !std::isfinite(number); };
+  const auto bad = std::count_if(want.begin(), want.end(), is_bad);
+  if (std::any_of(got.begin(), got.end(), is_bad) || bad == 0) {
+    return bad == 0 ? "it returned numbers that are not finite"
+                    : "it returned numbers that are not finite, and so does its reference";
+  }
+  return "its reference returned numbers that are not finite (" + std::to_string(bad) + " of " +
+         std::to_string(want.size()) + "), it did not";
+}
+
 /// check_rows, and each row by itself, on converted inputs. Uses the naive run and the rounding
 /// error only where the plain tolerance is exceeded.
 CheckSection compared(const ExpectedRows& expected, const std::vector<double>& got,
@@ -239,7 +251,7 @@ CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& 
   const std::string at_most =
       ", more than any tolerance in " + std::string(to_string(problem.dtype));
   if (!std::isfinite(error)) {
-    section.mark_wrong("it returned numbers that are not finite");
+    section.mark_wrong(not_finite_side(got, want));
   } else if (const double left = cancelled(exact, bars, want); rounding > bars.most) {
     if (error <= left) {
       section.tolerance = left;

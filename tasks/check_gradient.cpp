@@ -278,6 +278,9 @@ CheckSection check_gradient(const MixCase& mix, std::int64_t count) {
   if (error > bar && error <= derived) {
     section.mark_unchecked("its gradient is off by more than any tolerance in " +
                            std::string(to_string(dtype)) + ", and so is that of another form");
+  } else if (!std::isfinite(error)) {
+    section.mark_wrong(
+        "its reference returned numbers that are not finite, its gradient is finite");
   } else if (!(error <= bar)) {
     section.mark_wrong(
         "its gradient differs from that of the reference by more than the tolerance");

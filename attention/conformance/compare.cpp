@@ -95,6 +95,24 @@ std::vector<double> rows_of(const at::Tensor& output,
   return out;
 }
 
+std::string not_finite_side(const std::vector<double>& got, const std::vector<double>& want,
+                            const std::string& other) {
+  const auto bad = [](const std::vector<double>& all) {
+    return std::count_if(all.begin(), all.end(), [](double one) { return !std::isfinite(one); });
+  };
+  const auto share = [&](const std::vector<double>& all) {
+    return bad(all) == 0
+               ? std::string("none")
+               : std::to_string(bad(all)) + " of " + std::to_string(all.size()) + " numbers";
+  };
+  if (bad(got) == 0 && bad(want) == 0) return "";
+  if (bad(got) == 0) {
+    return other + " holds NaN or infinity in " + share(want) + ", the mechanism in none";
+  }
+  return "the mechanism holds NaN or infinity in " + share(got) + ", " + other + " in " +
+         share(want);
+}
+
 /// Where inputs are such that `limit` is wider than any tolerance of the dtype, an error beyond
 /// that one is neither right nor wrong.
 void compare_within(Judge& judge, const Subject& subject, const std::string& where, double error,
@@ -111,6 +129,9 @@ void compare_rows(Judge& judge, const Subject& subject, const Trial& trial, cons
                   const std::vector<reference::RowIndex>& rows, const std::string& where,
                   const std::vector<double>& got) {
   const auto want = define(subject, trial, inputs, rows);
+  if (const std::string side = not_finite_side(got, want); !side.empty()) {
+    return judge.fail(where + ": " + side);
+  }
   const double error = relative_rms(got, want, subject.bar.smallest);
   double limit = subject.bar.value;
   if (error > limit && std::isfinite(error)) {
@@ -169,6 +190,9 @@ void compare_with_composite(Judge& judge, const Subject& subject, const Trial& t
   std::optional<Differentiated> plain;
   const auto settle = [&](const std::string& what, const at::Tensor& a, const at::Tensor& b,
                           double limit, const auto& pick) {
+    const std::string side =
+        not_finite_side(numbers(a), numbers(b), "the composite form in double");
+    if (!side.empty()) return judge.fail(trial.where + what + ": " + side);
     const double error = difference(a, b, floor);
     if (error > limit && std::isfinite(error)) {
       if (!shifted) shifted = run(exact, rounded_inputs(subject, inputs));

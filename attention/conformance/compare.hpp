@@ -19,6 +19,11 @@ std::vector<reference::RowIndex> sampled_rows(const Problem& problem, int sample
 /// These rows of an output, as the definition returns them.
 std::vector<double> rows_of(const at::Tensor& output, const std::vector<reference::RowIndex>& rows);
 
+/// The side that holds NaN or infinity, for a message: "the mechanism holds NaN or infinity in 3 of
+/// 40 numbers, the definition in none". Empty where both are finite. `other`: what `want` is of.
+std::string not_finite_side(const std::vector<double>& got, const std::vector<double>& want,
+                            const std::string& other = "the definition");
+
 /// Compares the output with the definition. Allowed is the dtype's bar or, where the inputs are
 /// such that this dtype can do no better, what a naive run in it or rounding of the inputs alone
 /// would cost.

@@ -90,16 +90,24 @@ void compare_slopes(const Subject& subject, Judge& judge, const Trial& trial) {
       double along = 0;
       for (std::size_t j = 0; j < ours.size(); ++j) along += ours[j] * direction[j];
       double error = std::numeric_limits<double>::infinity();
+      double slope_of_definition = 0;
       // A difference across a kink (of a relu) is not a slope: shorter steps cross fewer of them,
       // and a wrong gradient is wrong at every step.
       for (const double step : {1e-4, 1e-5, 1e-6}) {
         const double want = slope.along(name, direction, step);
+        slope_of_definition = want;
         // A direction may happen to be flat: the gradient's own length is the scale, too.
         const double scale = std::max({std::abs(want), std::sqrt(size), 1e-3});
         error = std::min(error, std::abs(along - want) / scale);
         if (error <= slope_limit) break;
       }
-      judge.compare(trial.where + ", gradient of " + name, error, slope_limit);
+      const std::string where = trial.where + ", gradient of " + name;
+      const std::string side = not_finite_side(ours, {slope_of_definition});
+      if (side.empty()) {
+        judge.compare(where, error, slope_limit);
+      } else {
+        judge.fail(where + ": " + side);
+      }
     }
   }
 }

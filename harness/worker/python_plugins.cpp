@@ -1,7 +1,9 @@
 #include "harness/worker/python_plugins.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -120,6 +122,14 @@ double shortest_median(const std::map<std::string, result::TimingRound>& timing)
   return shortest;
 }
 
+double all_samples(const std::map<std::string, result::TimingRound>& timing) {
+  double seconds = 0;
+  for (const auto& [what, round] : timing) {
+    for (const double one : round.samples_seconds) seconds += one;
+  }
+  return seconds;
+}
+
 }  // namespace
 
 std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
@@ -146,8 +156,24 @@ std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
   return plugins;
 }
 
+std::string note_on_reference(const Description& description, double check_seconds,
+                              double sampled_seconds) {
+  constexpr double short_seconds = 1;
+  if (description.reference != "python" ||
+      check_seconds <= std::max(sampled_seconds, short_seconds)) {
+    return "";
+  }
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(),
+                "its check took %.1f s, its samples %.1f s: a reference in tensor operations, "
+                "without loops over tokens, is faster",
+                check_seconds, sampled_seconds);
+  return text.data();
+}
+
 Json python_section(const PythonPlugin& plugin,
-                    const std::map<std::string, result::TimingRound>& timing) {
+                    const std::map<std::string, result::TimingRound>& timing,
+                    double check_seconds) {
   python::Bridge* const bridge = python::started_bridge();
   if (bridge == nullptr) return nullptr;
   const Description& said = plugin.description;
@@ -172,6 +198,12 @@ Json python_section(const PythonPlugin& plugin,
                         " % of the call");
       }
     }
+  }
+  // The first call compiles, and is in the check.
+  const double checked = check_seconds - seen.compile_seconds.value_or(0);
+  if (const std::string note = note_on_reference(said, checked, all_samples(timing));
+      !note.empty()) {
+    notes.push_back(note);
   }
   if (!notes.empty()) section["notes"] = notes;
   return section;

@@ -31,9 +31,16 @@ std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
                                          double limit_seconds,
                                          const std::function<void(const std::string&)>& on_step);
 
+/// A note on a reference in Python that takes longer than the samples of the call that it is to
+/// check; empty where there is nothing to say.
+std::string note_on_reference(const python::Description& description, double check_seconds,
+                              double sampled_seconds);
+
 /// The record's section on Python for a cell in this process: versions, the hash of its file, what
 /// a call costs beside it, and notes (docs/python.md). Null where Python was not started.
+/// `check_seconds` is 0 in rounds without a check.
 nlohmann::json python_section(const PythonPlugin& plugin,
-                              const std::map<std::string, result::TimingRound>& timing);
+                              const std::map<std::string, result::TimingRound>& timing,
+                              double check_seconds);
 
 }  // namespace attnbench::worker

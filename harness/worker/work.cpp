@@ -1,6 +1,7 @@
 #include "harness/worker/work.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,12 @@
 
 namespace attnbench::worker {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 WorkSettings settings_of(const protocol::Run& request) {
   WorkSettings settings;
@@ -118,8 +125,11 @@ Json do_cell(const Loaded& loaded, const protocol::Run& request, process::Channe
   const std::unique_ptr<tasks::Work> work = task.make(loaded.registry, cell);
   work->prepare(context);
   std::optional<result::Check> check;
+  double check_seconds = 0;
   if (context.round() == 0) {
+    const auto begin = Clock::now();
     check = check_from(work->check(context));
+    check_seconds = since(begin);
     if (!passed(*check)) return failed_record(*check);
   }
   Json sections = work->run(context);
@@ -129,7 +139,7 @@ Json do_cell(const Loaded& loaded, const protocol::Run& request, process::Channe
   seen.check = std::move(check);
   if (const auto python = loaded.python.find(request.cell.mechanism);
       python != loaded.python.end()) {
-    seen.further["python"] = python_section(python->second, seen.timing);
+    seen.further["python"] = python_section(python->second, seen.timing, check_seconds);
   }
   Json measured = seen;
   if (sections.is_object()) measured.update(sections);

@@ -243,6 +243,74 @@ off.reference = definition
   }
 }
 
+TEST_CASE("a check says which side is not finite", "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  bench.write("sides.py", R"(
+def spoilt(value):
+    value = value.clone()
+    value[0, 0, 0, 0] = float("nan")
+    return value
+
+def plain(query, key, value):
+    return value.clone()
+
+def mine(query, key, value):
+    return spoilt(value)
+
+def theirs(query, key, value):
+    return value.clone()
+
+mine.patterns = theirs.patterns = ["causal"]
+mine.reference = plain
+theirs.reference = lambda query, key, value: spoilt(value)
+)");
+  for (const auto& [name, side] : std::map<std::string, std::string>{
+           {"mine", "the mechanism holds NaN or infinity in 1 of "},
+           {"theirs", "the definition holds NaN or infinity in 1 of "}}) {
+    const Finished checked =
+        bench.run("check python:sides.py:" + name + " --no-growth --dtype float64");
+    INFO(checked.out << checked.err);
+    CHECK(checked.exit_code == 1);
+    CHECK_THAT(checked.out, Contains("value_equals_reference: ") && Contains(side));
+  }
+  bench.run(
+      "run python:sides.py:theirs --length 16 --rounds 1 --out run --no-ceilings --no-report");
+  CHECK_THAT(
+      cells_of(bench / "run").at("sides_theirs")["reason"].get<std::string>(),
+      Contains("its reference returned numbers that are not finite (") && Contains("it did not"));
+}
+
+TEST_CASE("a file that is long imported is named meanwhile, a slow reference afterwards",
+          "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  bench.write("slow.py", R"(
+import time
+
+time.sleep(2.3)
+
+def slow(query, key, value):
+    return value.clone()
+
+def definition(query, key, value):
+    time.sleep(1.1)
+    return value.clone()
+
+slow.patterns = ["causal"]
+slow.differentiable = False
+slow.reference = definition
+)");
+  const Finished described = bench.run("describe python:slow.py:slow");
+  CHECK(described.exit_code == 0);
+  CHECK_THAT(described.err, Contains("  importing slow.py: 2 s\n"));
+  const Finished ran = bench.run(
+      "run python:slow.py:slow --length 4 --rounds 1 --out run --no-ceilings --no-report");
+  INFO(ran.out << ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK_THAT(ran.out, Contains("its check took ") && Contains("without loops over tokens"));
+}
+
 TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][apply]") {
   if (!have_python()) return;
   PythonBench bench;

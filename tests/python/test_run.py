@@ -16,6 +16,7 @@ import attnbench
 import numpy as np
 import pandas
 import pytest
+from attnbench.process import follow
 from attnbench.program import find_program
 from attnbench.progress import Progress, TextDisplay
 from attnbench.running import REPEATED, flags_of
@@ -233,3 +234,15 @@ def test_progress_is_a_line_on_a_terminal_and_sentences_elsewhere() -> None:
         assert ("[2/4] ████░░░░░░░░░░░░" in text) == stream.isatty()
         assert ("epoch 1 50 %" in text) == stream.isatty()
         assert ("\r\x1b[K" in text) == stream.isatty()
+
+
+def test_lines_before_a_run_are_shown_and_no_part_of_its_message(tmp_path: Path) -> None:
+    script = tmp_path / "program"
+    script.write_text(
+        "#!/bin/sh\necho '  importing near.py: 2 s' >&2\necho 'attnbench: no such file' >&2\nexit 2\n"
+    )
+    script.chmod(0o755)
+    shown = io.StringIO()
+    ended = follow(str(script), [], Progress(TextDisplay(shown)))
+    assert (ended.exit_code, ended.message) == (2, "no such file")
+    assert shown.getvalue() == "  importing near.py: 2 s\n"

@@ -41,9 +41,20 @@ struct Spoiled {
   }
 
   tasks::Json check(bool with_gradient = true) {
-    return tasks::check_mix(
-        {entry, implementation, registry.reference("softmax"), *mechanism, inputs, 9},
-        with_gradient);
+    return tasks::check_mix({entry, implementation, reference, *mechanism, inputs, 9},
+                            with_gradient);
+  }
+
+  /// Puts NaN into the first number that the definition returns.
+  Spoiled& with_spoilt_reference() {
+    reference = [honest = reference](const Options& given, const Problem& problem,
+                                     const attnbench::reference::ReferenceInputs& with,
+                                     const std::vector<attnbench::reference::RowIndex>& rows) {
+      std::vector<double> values = honest(given, problem, with, rows);
+      values.front() = std::nan("");
+      return values;
+    };
+    return *this;
   }
 
   Registry registry;
@@ -52,6 +63,7 @@ struct Spoiled {
   std::shared_ptr<Mechanism> mechanism;
   Implementation implementation;
   Inputs inputs;
+  attnbench::reference::Reference reference = registry.reference("softmax");
 };
 
 /// The same values and gradients; its backward pass empties `value`.
@@ -110,6 +122,14 @@ TEST_CASE("numbers that are not finite are found wrong, and stay out of the JSON
   CHECK(section["reason"].get<std::string>().find("not finite") != std::string::npos);
   CHECK_FALSE(section.contains("error"));
   CHECK(section.dump().find("null") == std::string::npos);
+}
+
+TEST_CASE("a reference that is not finite is named as the side that is not", "[check]") {
+  const tasks::Json section =
+      Spoiled([](const at::Tensor& y) { return y; }).with_spoilt_reference().check(false);
+  CHECK(section["verdict"] == "wrong");
+  CHECK(section["reason"].get<std::string>().find("its reference returned numbers that are not "
+                                                  "finite (1 of ") == 0);
 }
 
 TEST_CASE("NaN in a row that is not sampled is found", "[check]") {

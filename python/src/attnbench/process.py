@@ -13,8 +13,8 @@ from typing import IO, Any, NamedTuple
 
 from attnbench.progress import Progress
 
-# It may build first, which takes minutes.
-_OF_THE_LAUNCHER = ("· ", "  building ")
+# The launcher may build first, which takes minutes, and a file in Python may import much.
+_BEFORE_THE_RUN = ("· ", "  building ", "  importing ", "  loading ")
 
 
 class Ended(NamedTuple):
@@ -79,7 +79,7 @@ def _follow(stream: IO[bytes], messages: list[str], shown: Progress) -> None:
             event = None
         if isinstance(event, dict) and "type" in event:
             shown.event(event)
-        elif text.startswith(_OF_THE_LAUNCHER):
+        elif text.startswith(_BEFORE_THE_RUN):
             shown.text(text)
         else:
             messages.append(text)

@@ -102,3 +102,15 @@ TEST_CASE("what a file in Python changes in torch is put back for the next mecha
   REQUIRE(files.messages.size() == 4);
   for (const worker::Json& after : files.messages) CHECK(after == files.messages.front());
 }
+
+TEST_CASE("a reference in Python that takes longer than the samples is noted", "[python]") {
+  python::Description description;
+  description.reference = "python";
+  CHECK_THAT(worker::note_on_reference(description, 12.34, 1.5),
+             Contains("its check took 12.3 s, its samples 1.5 s") &&
+                 Contains("without loops over tokens"));
+  CHECK(worker::note_on_reference(description, 12, 13).empty());
+  CHECK(worker::note_on_reference(description, 0.9, 0.1).empty());
+  description.reference = "softmax";
+  CHECK(worker::note_on_reference(description, 12, 1).empty());
+}

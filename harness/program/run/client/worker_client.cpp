@@ -229,6 +229,7 @@ Json WorkerClient::request(const Json& message, const OnEvent& on_event, double 
       const auto answer = channel_.receive(tick_seconds);
       const std::string type = answer ? protocol::type_of(*answer) : "";
       if (answer && !is_event(type)) {
+        loading_line_.end();
         if (type != "error") return *answer;
         throw WorkerRefused(answer->value("message", "the worker could not do \"" + wanted + "\""));
       }
@@ -260,7 +261,9 @@ void WorkerClient::note_start(const std::optional<Json>& message) {
     }
     loading_ = message->value("plugin", "");
     step_begin_ = Clock::now();
+    loading_line_.end();
   }
+  if (!loading_.empty()) loading_line_.show(loading_, since(step_begin_));
   if (steps_ > 0 && since(step_begin_) > options_.step_limit_seconds) {
     throw WorkerSilent("no answer within " +
                        std::to_string(static_cast<int>(options_.step_limit_seconds)) + " s" +
@@ -294,6 +297,7 @@ void WorkerClient::kill() {
 }
 
 void WorkerClient::forget() {
+  loading_line_.end();
   workers().remove(pid_);
   pid_ = -1;
   channel_.close();

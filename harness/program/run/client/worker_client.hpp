@@ -16,6 +16,7 @@
 #include "core/failure.hpp"
 #include "core/process/channel.hpp"
 #include "core/protocol.hpp"
+#include "harness/program/run/client/loading_line.hpp"
 #include "harness/program/run/client/worker_environment.hpp"
 
 namespace attnbench::run {
@@ -105,6 +106,7 @@ class WorkerClient {
   std::string loading_;   ///< the plugin that it named last, before its answer to hello
   std::size_t steps_ = 0;
   std::chrono::steady_clock::time_point step_begin_;
+  LoadingLine loading_line_;
   protocol::HelloAnswer hello_;
   std::function<void()> tick_;
 };
