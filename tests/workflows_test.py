@@ -161,6 +161,21 @@ class Steps(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "0 requirements of torch"):
             pin.pinned("", "2.14")
 
+    def test_what_a_wheel_needs_of_glibc_is_limited(self):
+        sys.path.insert(0, str(ROOT / "tests/wheel"))
+        import repair
+        symbols = ("0000000000000000      DF *UND*\t0000000000000000 (GLIBC_2.36) arc4random_buf\n"
+                   "0000000000000000      DF *UND*\t0000000000000000 (GLIBC_2.34) dlsym\n"
+                   "0000000000000000      DF *UND*\t0000000000000000 (GLIBCXX_3.4.30) wait\n"
+                   "0000000000000000      DF *UND*\t0000000000000000  GLIBC_2.35  hypot\n"
+                   "0000000000000000  w   D  *UND*\t0000000000000000  Base        __gmon_start__\n"
+                   "000000000002a360 g    DF .text\t000000000000005e (GLIBC_2.99) defined_here\n")
+        self.assertEqual(repair.too_new(symbols),
+                         ["GLIBC_2.36 for arc4random_buf", "GLIBCXX_3.4.30 for wait", "GLIBC_2.35 for hypot"])
+        self.assertTrue(repair.is_ours("attnbench/native/bin/attnbench-worker"))
+        self.assertTrue(repair.is_ours("attnbench/native/lib/libattnbench_attention.so"))
+        self.assertFalse(repair.is_ours("attnbench.libs/libarchive-1234.so.13"))
+
     def test_the_package_alone_and_the_wheel_need_the_same(self):
         import tomllib
 

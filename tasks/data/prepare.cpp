@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/process/waiting.hpp"
 #include "core/text/format.hpp"
 #include "tasks/data/cache_format.hpp"
 #include "tasks/data/part_file.hpp"
@@ -66,7 +67,8 @@ class BlockMakers {
         std::uint64_t block = 0;
         {
           std::unique_lock lock(mutex_);
-          changed_.wait(lock, [&] { return stop_ || fault_ || started_ < taken_ + ahead_; });
+          process::wait_until(changed_, lock,
+                              [&] { return stop_ || fault_ || started_ < taken_ + ahead_; });
           if (stop_ || fault_ || started_ >= last_) return;
           block = started_++;
         }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "core/process/waiting.hpp"
 #include "core/random.hpp"
 #include "tasks/training/process_group.hpp"
 
@@ -83,7 +84,7 @@ void Prefetcher::make_all(std::int64_t first, std::int64_t last) {
 
 bool Prefetcher::put(Batch batch) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return ready_.size() < batches_ahead || stopped_; });
+  process::wait_until(changed_, lock, [this] { return ready_.size() < batches_ahead || stopped_; });
   if (stopped_) return false;
   ready_.push_back(std::move(batch));
   changed_.notify_all();
@@ -92,7 +93,7 @@ bool Prefetcher::put(Batch batch) {
 
 Batch Prefetcher::next() {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return !ready_.empty() || ended_; });
+  process::wait_until(changed_, lock, [this] { return !ready_.empty() || ended_; });
   if (ready_.empty()) {
     if (failure_) std::rethrow_exception(failure_);
     throw std::logic_error("the prefetcher has no more batches");
