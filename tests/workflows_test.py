@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKFLOWS = ROOT / ".github/workflows"
@@ -153,7 +154,7 @@ class Steps(unittest.TestCase):
 
         text = pin.FILE.read_text()
         changed = pin.pinned(text, "2.14")
-        self.assertEqual(changed.count('"torch>=2.14,<2.15"'), 2)
+        self.assertEqual(changed.count('"torch>=2.14,<2.15"'), 1)
         self.assertEqual(pin.pinned(changed, "2.15"), text)
         for version, message in (("2", "expected a minor version"), ("2.15.0", "expected a minor version")):
             with self.assertRaisesRegex(ValueError, message):
@@ -179,10 +180,30 @@ class Steps(unittest.TestCase):
     def test_the_package_alone_and_the_wheel_need_the_same(self):
         import tomllib
 
+        sys.path.insert(0, str(ROOT / "python"))
+        import wheel_dependencies
+
         wheel, package = (tomllib.loads((ROOT / file).read_text())["project"] for file in ("pyproject.toml", "python/pyproject.toml"))
-        self.assertEqual([one for one in wheel["dependencies"] if not one.startswith("torch")], package["dependencies"])
+        self.assertEqual(wheel_dependencies.ALWAYS, package["dependencies"])
         self.assertEqual(wheel["requires-python"], package["requires-python"])
         self.assertIn(f'VERSION {package["version"]}', (ROOT / "CMakeLists.txt").read_text())
+
+    def test_a_wheel_needs_pytorch_where_it_is_built_with_it(self):
+        sys.path.insert(0, str(ROOT / "python"))
+        import tomllib
+        import wheel_dependencies
+
+        build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+        found = "wheel_dependencies.importlib.util.find_spec"
+        with unittest.mock.patch(found, return_value=None):
+            self.assertEqual(wheel_dependencies.dynamic_metadata("dependencies", {}), wheel_dependencies.ALWAYS)
+        with unittest.mock.patch(found, return_value="there"):
+            needed = wheel_dependencies.dynamic_metadata("dependencies", {})
+        self.assertEqual(needed[:-1], wheel_dependencies.ALWAYS)
+        self.assertIn(needed[-1], build)
+        self.assertTrue(needed[-1].startswith("torch>="))
+        with self.assertRaisesRegex(ValueError, "expected dependencies"):
+            wheel_dependencies.dynamic_metadata("version", {})
 
     def test_plugin(self):
         file = TEMPLATES / "plugin.yml"
