@@ -87,9 +87,12 @@ void add_provenance(Figure& figure, const result::Result& result) {
 void lead_with(Figure& figure, const std::string& answer) {
   if (answer.empty() || !figure.spec.contains("title")) return;
   Json& title = figure.spec["title"];
-  std::vector<std::string> named;
-  for (const Json& line : title["text"]) named.push_back(line);
-  Json below = wrapped_lines(joined_parts(named, ". ") + ".");
+  std::string named;
+  for (const std::string line : title["text"]) {
+    const bool broken = named.ends_with(' ');  // one title, in two lines
+    named += (named.empty() || broken ? "" : ". ") + line;
+  }
+  Json below = wrapped_lines(named + ".");
   for (const Json& line : title["subtitle"]) below.push_back(line);
   title["subtitle"] = std::move(below);
   title["text"] = text::wrap(answer, title_width);

@@ -175,6 +175,8 @@ std::string tokens_at(const Ranking& ranking) {
   if (!ranking.at) return "";
   const std::string place = place_text(ranking.axis, *ranking.at);
   if (ranking.place == "length") return " at " + place + " tokens";
+  if (ranking.place == "latents_total") return " at " + place + " latents";
+  if (ranking.place == "latents_per_head") return " at " + place + " latents per head";
   return " at " + ranking.place + " " + place;
 }
 
