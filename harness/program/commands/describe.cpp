@@ -14,6 +14,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
+#include "harness/program/suite/known_suites.hpp"
 #include "harness/program/suite/profile.hpp"
 #include "harness/program/suite/suite_entries.hpp"
 
@@ -168,7 +169,7 @@ std::vector<std::string> names_in(const SuiteFile& file, const char* key) {
   return names;
 }
 
-void print_suite(const KnownSuite& known, const SuiteFile& file) {
+void print_suite(const suite::KnownSuite& known, const SuiteFile& file) {
   const std::string name = known.file.stem().string();
   std::cout << name << ": " << known.title << "\n";
   std::vector<TableRow> facts;
@@ -192,7 +193,7 @@ void print_suite(const KnownSuite& known, const SuiteFile& file) {
   print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
 }
 
-void describe_suite(const KnownSuite& known, bool as_json) {
+void describe_suite(const suite::KnownSuite& known, bool as_json) {
   const auto file = SuiteFile::parse(read_file(known.file, "a suite", mebibyte));
   if (as_json) {
     std::cout << file.dump(2) << "\n";
@@ -201,8 +202,8 @@ void describe_suite(const KnownSuite& known, bool as_json) {
   }
 }
 
-std::optional<KnownSuite> suite_named(const std::string& name) {
-  for (KnownSuite& known : known_suites()) {
+std::optional<suite::KnownSuite> suite_named(const std::string& name) {
+  for (suite::KnownSuite& known : suite::known_suites()) {
     if (known.file.stem() == name) return std::move(known);
   }
   return std::nullopt;
@@ -213,7 +214,8 @@ std::optional<KnownSuite> suite_named(const std::string& name) {
   for (const auto& more : {catalogue.task_names(), suite::preset_names()}) {
     known.insert(known.end(), more.begin(), more.end());
   }
-  for (const KnownSuite& one : known_suites()) known.push_back(one.file.stem().string());
+  for (const suite::KnownSuite& one : suite::known_suites())
+    known.push_back(one.file.stem().string());
   throw UsageFailure("nothing is called \"" + name + "\"; " + text::suggestion(name, known));
 }
 

@@ -21,6 +21,7 @@
 #include "harness/program/run/folder/run_folder.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/run/supervise/supervisor.hpp"
+#include "harness/program/suite/known_suites.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -224,7 +225,7 @@ int figures(FiguresArguments& arguments) {
         "run SUITE --set " +
         arguments.suites.choices.set.front());
   }
-  const fs::path found = suites_folder();
+  const fs::path found = suite::suites_folder();
   if (found.empty()) {
     throw EnvironmentFailure(
         "there is no folder of suites here or above the program; call it in the repository");

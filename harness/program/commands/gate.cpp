@@ -14,6 +14,7 @@
 #include "harness/program/counts/counts.hpp"
 #include "harness/program/counts/device_code.hpp"
 #include "harness/program/run/plan/planning.hpp"
+#include "harness/program/suite/known_suites.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -28,7 +29,7 @@ struct GateArguments {
 
 /// The predicted workspace of each cell that runs, in bytes.
 std::map<std::string, std::int64_t> predicted_workspaces(const std::string& name) {
-  const suite::Document document = suite::load(find_suite(name));
+  const suite::Document document = suite::load(suite::find_suite(name));
   const suite::Expanded expanded = suite::expand(document, run::load_catalogue({}), {});
   const std::vector<Forecast> forecasts = run::forecast(expanded.cells, {});
   std::map<std::string, std::int64_t> bytes;

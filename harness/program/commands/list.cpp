@@ -10,6 +10,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
+#include "harness/program/suite/known_suites.hpp"
 #include "harness/program/suite/profile.hpp"
 
 namespace attnbench::commands {
@@ -101,7 +102,7 @@ class Lister {
 
   static std::vector<Item> suites() {
     std::vector<Item> items;
-    for (const KnownSuite& known : known_suites()) {
+    for (const suite::KnownSuite& known : suite::known_suites()) {
       items.push_back({{{"name", known.file.string()},
                         {"title", known.title},
                         {"source", known.source},

@@ -13,6 +13,7 @@
 #include "core/text/printable.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/plan/planning.hpp"
+#include "harness/program/suite/known_suites.hpp"
 #include "harness/program/suite/sides.hpp"
 #include "harness/program/suite/suite_entries.hpp"
 
@@ -212,7 +213,7 @@ std::vector<std::string> suites_of_sides(SuiteArguments& arguments, const SideAr
           "ab --base X --new Y takes suites, and " + text::quotable(name) +
           " is not one: expected a file NAME.json, or one of `attnbench list suites`");
     }
-    if (!files.insert(fs::weakly_canonical(find_suite(name))).second) {
+    if (!files.insert(fs::weakly_canonical(suite::find_suite(name))).second) {
       throw UsageFailure("ab: the suite " + text::quotable(name) + " is named twice");
     }
   }

@@ -14,6 +14,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
+#include "harness/program/suite/known_suites.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
 #include "reports/verdict/sentences.hpp"
@@ -184,7 +185,7 @@ std::string reproducing_command(const std::vector<std::string>& words, const std
     }
     const bool other_suite = i > 0 && words[i].rfind("--", 0) != 0 &&
                              words[i - 1].rfind("--", 0) != 0 && names_suite(words[i]) &&
-                             words[i] != suite && find_suite(words[i]) != suite;
+                             words[i] != suite && suite::find_suite(words[i]) != suite;
     if (!other_suite) kept.push_back(words[i]);
   }
   return cluster::shell_words(kept);

@@ -9,7 +9,7 @@
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
-#include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/known_suites.hpp"
 #include "harness/program/suite/suite.hpp"
 #include "harness/program/suite/suite_entries.hpp"
 
@@ -25,22 +25,6 @@ constexpr const char* usage_note =
 bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--", 0) == 0; }
 
 namespace fs = std::filesystem;
-
-/// Recognised by its schema.
-bool is_suites_folder(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::exists(folder / "form" / "suite.schema.json", ignored);
-}
-
-/// The suite that comes with the program as the file `name`; empty where there is none.
-fs::path own_suite(const fs::path& name) {
-  const fs::path folder = name.parent_path();
-  const fs::path ours = suites_folder();
-  if ((!folder.empty() && folder != "suites") || ours.empty()) return {};
-  std::error_code ignored;
-  const fs::path found = ours / name.filename();
-  return fs::is_regular_file(found, ignored) ? found : fs::path();
-}
 
 /// Workers inherit it.
 void use_data_folder(const std::vector<std::string>& given) {
@@ -95,7 +79,7 @@ bool names_suite(const std::string& name) {
   suite::refuse_torchscript(name);  // a file that is there would be read as a suite
   std::error_code ignored;
   return fs::path(name).extension() == ".json" || fs::is_regular_file(name, ignored) ||
-         !own_suite(name + ".json").empty();
+         !suite::own_suite(name + ".json").empty();
 }
 
 /// Whether the word is NAME=VALUE; not NAME=python:…, a mechanism with a name of its own.
@@ -149,7 +133,7 @@ std::vector<std::string> take_names(SuiteArguments& arguments) {
 }
 
 suite::Document load_suite(const std::string& name, SuiteArguments& arguments) {
-  suite::Document document = suite::load(find_suite(name));
+  suite::Document document = suite::load(suite::find_suite(name));
   suite::resolve_scripts(document, arguments.plugins, is_builtin);
   return document;
 }
@@ -176,54 +160,12 @@ std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   return documents;
 }
 
-fs::path suites_folder() {
-  if (is_suites_folder("suites")) return "suites";
-  std::error_code ignored;
-  fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (; folder.has_relative_path(); folder = folder.parent_path()) {
-    for (const fs::path& candidate :
-         {folder / "suites", folder / "share" / "attnbench" / "suites"}) {
-      if (is_suites_folder(candidate)) return candidate;
-    }
-  }
-  return {};
-}
-
 std::vector<reports::claims::PaperClaim> known_claims() {
   try {
-    return reports::claims::read_claims(suites_folder() / "claims");
+    return reports::claims::read_claims(suite::suites_folder() / "claims");
   } catch (const UsageFailure&) {
     return {};
   }
-}
-
-std::vector<KnownSuite> known_suites() {
-  std::vector<KnownSuite> suites;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(suites_folder(), ignored)) {
-    if (entry.path().extension() != ".json") continue;
-    try {
-      const suite::Document document = suite::load(entry.path());
-      const suite::SuiteHead head = suite::suite_head(document.value);
-      suites.push_back({entry.path(), head.title, head.source, head.profiles});
-    } catch (const UsageFailure&) {
-      continue;
-    }
-  }
-  std::sort(suites.begin(), suites.end(),
-            [](const KnownSuite& a, const KnownSuite& b) { return a.file < b.file; });
-  return suites;
-}
-
-fs::path find_suite(const std::string& name) {
-  const fs::path file = name;
-  std::error_code ignored;
-  if (fs::is_regular_file(file, ignored) || file.is_absolute()) return file;
-  for (const std::string& candidate : {name, name + ".json"}) {
-    const fs::path found = own_suite(candidate);
-    if (!found.empty()) return found;
-  }
-  return file;
 }
 
 }  // namespace attnbench::commands

@@ -1,5 +1,4 @@
-// Suites on the command line: what `run`, `plan` and `validate` share, and the suites that come
-// with the program.
+// Suites on the command line: what `run`, `plan` and `validate` share.
 #pragma once
 
 #include <filesystem>
@@ -18,9 +17,9 @@ struct SuiteArguments {
   const Command* command = nullptr;
 };
 
-/// Adds --set --device --data --plugin to `command`, which must declare no positionals. All other
-/// words (suites, mechanisms, `--length 256..8192`) are left to `take_names`. `usage` says how the
-/// command is called, line by line.
+/// Adds --set --device --data --plugin to `command`, which must declare no positionals. All
+/// other words (suites, mechanisms, `--length 256..8192`) are left to `take_names`. `usage` says
+/// how the command is called, line by line.
 void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage);
 
 /// Adds --data: the folder of prepared data, which workers inherit.
@@ -53,26 +52,8 @@ void sort_words(const std::vector<std::string>& words, std::vector<std::string>&
 /// ("quickstart"); all others are mechanisms.
 bool names_suite(const std::string& name);
 
-struct KnownSuite {
-  std::filesystem::path file;
-  std::string title;   ///< may be empty
-  std::string source;  ///< of the protocol
-  std::vector<std::string> profiles;
-};
-
-/// The folder `suites` here, else the nearest one above the program; empty where there is none.
-std::filesystem::path suites_folder();
-
 /// The papers' claims beside these suites; none without suites, or where a file is not as it should
 /// be, which `attnbench figures --claims` says.
 std::vector<reports::claims::PaperClaim> known_claims();
-
-/// Suites of the folder `suites` here, else of the nearest one above the program, sorted by name,
-/// without files that are not suites.
-std::vector<KnownSuite> known_suites();
-
-/// The file `name`; where there is none, the suite of that name that comes with the program; `name`
-/// itself where there is neither. NAME, NAME.json and suites/NAME.json name such a suite.
-std::filesystem::path find_suite(const std::string& name);
 
 }  // namespace attnbench::commands
