@@ -29,8 +29,9 @@ TEST_CASE("list: everything there is, for people and as JSON", "[program]") {
   const Finished plain = call("list", {}, test::source_folder());
   INFO(plain.err);
   REQUIRE(plain.exit_code == 0);
-  for (const char* word : {"mechanisms", "aliases", "tasks", "suites", "devices", "presets",
-                           "latte", "flash", "softmax/tiled", "quickstart.json", "cpu"}) {
+  for (const char* word :
+       {"mechanisms", "aliases", "tasks", "suites", "shapes", "devices", "presets", "latte",
+        "flash", "softmax/tiled", "quickstart.json", "cpu"}) {
     CHECK_THAT(plain.out, Catch::Contains(word));
   }
   const Json all = Json::parse(call("list --json", {}, test::source_folder()).out);
@@ -40,6 +41,7 @@ TEST_CASE("list: everything there is, for people and as JSON", "[program]") {
   CHECK(has(all["aliases"], "flash"));
   CHECK(has(all["tasks"], "kernel"));
   CHECK(has(all["tasks"], "decode"));
+  CHECK(has(all["shapes"], "llama3-8b"));
   CHECK(all["suites"].size() >= 5);
 }
 
@@ -83,6 +85,19 @@ TEST_CASE("describe: mechanisms, aliases, tasks and presets by name", "[program]
   const Finished unknown = call("describe late");
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, Catch::Contains("did you mean \"latte\"?"));
+}
+
+TEST_CASE("describe: a shape with the source of its sizes", "[program]") {
+  const Finished described = call("describe deepseek-v3");
+  INFO(described.err);
+  CHECK(described.exit_code == 0);
+  CHECK_THAT(described.out, Catch::Contains("config_671B.json") && Catch::Contains("latents") &&
+                                Catch::Contains("--shape deepseek-v3") &&
+                                Catch::Contains("  head_dim      192\n"));
+  const Json json = Json::parse(call("describe gemma2-9b --json").out);
+  CHECK(json["window"] == 4096);
+  CHECK(json["source"].get<std::string>().find("gemma_pytorch") != std::string::npos);
+  CHECK_THAT(call("describe llama38b").err, Catch::Contains("did you mean \"llama3-8b\"?"));
 }
 
 TEST_CASE("describe: what differs from published code, and the roles", "[program]") {

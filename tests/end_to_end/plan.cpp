@@ -43,6 +43,49 @@ TEST_CASE("plan: a run without a file", "[program]") {
   CHECK(flops(5) / flops(3) == Approx(16).epsilon(0.05));
 }
 
+TEST_CASE("plan: the shape of a known model, and what is said besides", "[program]") {
+  const Finished finished = plan("flash window latte --shape mistral-7b --length=256 --cells");
+  INFO(finished.err);
+  REQUIRE(finished.exit_code == 0);
+  CHECK_THAT(finished.out,
+             Catch::Contains("shape mistral-7b (Mistral 7B v0.1: every layer): heads=32 "
+                             "kv_heads=8 head_dim=128 window=4096") &&
+                 Catch::Contains("said otherwise: length; not taken: layers") &&
+                 Catch::Contains("unsupported, 1 cell: latte: "));
+  const Json by_shape = Json::parse(plan("flash --shape llama3-8b --length 256 --json").out).at(0);
+  const Json by_hand =
+      Json::parse(plan("flash --heads 32 --kv-heads 8 --head-dim 128 --length 256 --json").out)
+          .at(0);
+  CHECK(by_shape["cells"][0]["id"] == by_hand["cells"][0]["id"]);
+  CHECK(by_shape["suite"]["shapes"][0]["name"] == "llama3-8b");
+  const Finished twice = plan("flash --shape gpt2 --shape vit-b-16");
+  CHECK(twice.exit_code == 2);
+  CHECK_THAT(twice.err, Catch::Contains("--shape is given more than once, gpt2, vit-b-16"));
+  CHECK_THAT(plan("quickstart --shape llama3-8b").err,
+             Catch::Contains("--shape llama3-8b: kv_heads 8 does not divide heads 2"));
+}
+
+TEST_CASE("plan: shapes of one's own, and a file of shapes that is malformed", "[program]") {
+  const TemporaryFolder folder;
+  const std::string shapes = folder / "suites/shapes.json";
+  write_file(folder / "suites/form/suite.schema.json", "{}");  // marks a folder of suites
+  const auto planned = [&] { return call("plan flash --shape mine", {}, folder.path()); };
+  CHECK_THAT(planned().err, Catch::Contains("suites/shapes.json"));
+  write_file(shapes, R"({"mine": {"title": "Mine", "source": "here", "heads": 2, "head_dim": 16,
+                                  "pattern": "causal"}})");
+  CHECK(planned().exit_code == 0);
+  write_file(shapes, "{\"mine\": {\"title\": \"Mine\", \"source\": \"here\",\n\"head\": 2}}");
+  const Finished malformed = planned();
+  CHECK(malformed.exit_code == 2);
+  CHECK_THAT(malformed.err, Catch::Contains("suites/shapes.json:2: /mine/head: ") &&
+                                Catch::Contains("did you mean \"heads\"?"));
+  const Finished validated = call("validate suites/shapes.json", {}, folder.path());
+  CHECK(validated.exit_code == 2);
+  CHECK_THAT(validated.err, Catch::Contains("suites/shapes.json:2: /mine/head: "));
+  CHECK_THAT(call("validate suites/shapes.json", {}, source_folder()).out,
+             Catch::Contains("suites/shapes.json: ok, "));
+}
+
 TEST_CASE("plan: what cannot be done is listed with its reason", "[program]") {
   const Finished finished = plan("window --pattern cross --cells");
   INFO(finished.err);

@@ -33,6 +33,16 @@ TEST_CASE("the schema of results is the one that results are held to", "[schema]
   CHECK(misfit->pointer == "/attnbench/cells/0/status");
 }
 
+TEST_CASE("the schema of shapes takes those that are here", "[schema]") {
+  const test::Finished printed = schema_of("shapes");
+  CHECK(printed.exit_code == 0);
+  const schema::SchemaValidator validator(Json::parse(printed.out));
+  Json shapes = Json::parse(test::read_file(test::source_folder() + "/suites/shapes.json"));
+  CHECK_FALSE(validator.misfit(shapes));
+  shapes["gpt2"]["heads"] = 0;
+  CHECK(validator.misfit(shapes)->pointer == "/gpt2/heads");
+}
+
 TEST_CASE("the schema of suites takes the suites that are here", "[schema]") {
   const test::Finished printed = schema_of("suite");
   CHECK(printed.exit_code == 0);

@@ -167,7 +167,7 @@ PreparedRun recalled(const AbArguments& arguments) {
   }
   for (const char* flag :
        {"--margin", "--absolute", "--confidence", "--rounds", "--rounds-most", "--seconds-most",
-        "--confirm", "--out", "--set", "--only", "--skip", "--profile", "--plugin"}) {
+        "--confirm", "--out", "--set", "--shape", "--only", "--skip", "--profile", "--plugin"}) {
     if (!arguments.given(flag)) continue;
     throw UsageFailure(std::string("ab --resume continues with the gate and the cells that the run "
                                    "began with: leave ") +

@@ -1,4 +1,4 @@
-// attnbench describe NAME: details of a mechanism, alias, task, preset or suite.
+// attnbench describe NAME: details of a mechanism, alias, task, preset, suite or shape.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -16,6 +16,7 @@
 #include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/known_suites.hpp"
 #include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/shapes.hpp"
 #include "harness/program/suite/suite_entries.hpp"
 
 namespace attnbench::commands {
@@ -156,6 +157,21 @@ void print_preset(const std::string& name, const suite::Preset& preset) {
   print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
 }
 
+void print_shape(const suite::ModelShape& shape) {
+  std::cout << shape.name << ": " << shape.title << "\n";
+  std::vector<TableRow> facts{{"source", shape.source}};
+  if (!shape.notes.empty()) facts.push_back({"notes", shape.notes});
+  facts.push_back({"use", "--shape " + shape.name + ", or \"shape\": \"" + shape.name +
+                              "\" in a suite; what is said besides wins"});
+  print_columns(std::cout, facts, "  ", terminal_width(whole_lines));
+  std::vector<TableRow> rows{{"size", "value"}};
+  for (const auto& [size, value] : shape.sizes.items()) {
+    rows.push_back({size, text::human_value(Json(value))});
+  }
+  std::cout << "\n";
+  print_columns(std::cout, rows, "  ", terminal_width(whole_lines));
+}
+
 /// A suite as its file has it.
 using SuiteFile = nlohmann::ordered_json;
 
@@ -209,9 +225,10 @@ std::optional<suite::KnownSuite> suite_named(const std::string& name) {
   return std::nullopt;
 }
 
-[[noreturn]] void refuse(const Catalogue& catalogue, const std::string& name) {
+[[noreturn]] void refuse(const Catalogue& catalogue, const suite::Shapes& shapes,
+                         const std::string& name) {
   std::vector<std::string> known = catalogue.names();
-  for (const auto& more : {catalogue.task_names(), suite::preset_names()}) {
+  for (const auto& more : {catalogue.task_names(), suite::preset_names(), shapes.names()}) {
     known.insert(known.end(), more.begin(), more.end());
   }
   for (const suite::KnownSuite& one : suite::known_suites())
@@ -267,7 +284,10 @@ int describe(DescribeArguments& arguments) {
   } else if (const auto known = suite_named(name)) {
     describe_suite(*known, arguments.json);
   } else {
-    refuse(catalogue, name);
+    const suite::Shapes shapes = suite::Shapes::known_or_none();
+    const suite::ModelShape* const shape = shapes.find(name);
+    if (shape == nullptr) refuse(catalogue, shapes, name);
+    show(*shape, [&] { print_shape(*shape); });
   }
   return 0;
 }
@@ -284,6 +304,7 @@ void declare_describe(Command& command) {
       "  attnbench describe latte\n"
       "  attnbench describe kernel\n"
       "  attnbench describe latte_v1_figure_2\n"
+      "  attnbench describe llama3-8b\n"
       "  attnbench describe python:near.py:Near\n"
       "\n"
       "Exit codes: 0 described, also what cannot be used here, with the reason; 2 no such\n"

@@ -219,6 +219,12 @@ int figures(FiguresArguments& arguments) {
   if (arguments.claims && arguments.run) {
     throw UsageFailure("--claims reads results, --run makes them: call one after the other");
   }
+  if (!arguments.suites.choices.shape.empty()) {
+    throw UsageFailure(
+        "figures are measured as their suites say; measure at a shape with: attnbench run SUITE "
+        "--shape " +
+        arguments.suites.choices.shape);
+  }
   if (!arguments.suites.choices.set.empty()) {
     throw UsageFailure(
         "figures are measured as their suites say; change a setting with: attnbench "

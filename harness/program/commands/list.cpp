@@ -1,4 +1,4 @@
-// attnbench list [WHAT]: mechanisms, tasks, suites, devices and presets.
+// attnbench list [WHAT]: mechanisms, tasks, suites, shapes, devices and presets.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/known_suites.hpp"
 #include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/shapes.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using suite::Json;
 
 const std::vector<std::string> kinds{"mechanisms", "implementations", "aliases", "tasks",
-                                     "suites",     "devices",         "presets"};
+                                     "suites",     "shapes",          "devices", "presets"};
 
 struct ListArguments {
   std::string kind;
@@ -46,6 +47,7 @@ class Lister {
     if (kind == "aliases") return aliases();
     if (kind == "tasks") return tasks();
     if (kind == "suites") return suites();
+    if (kind == "shapes") return shapes();
     if (kind == "devices") return devices();
     return presets();
   }
@@ -110,6 +112,15 @@ class Lister {
                        known.file.string(),
                        known.title,
                        known.profiles.empty() ? "" : "profiles: " + text::listed(known.profiles)});
+    }
+    return items;
+  }
+
+  static std::vector<Item> shapes() {
+    std::vector<Item> items;
+    const suite::Shapes known = suite::Shapes::known_or_none();
+    for (const suite::ModelShape& one : known.all()) {
+      items.push_back({one, one.name, one.title, one.sizes_text()});
     }
     return items;
   }

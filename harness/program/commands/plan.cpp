@@ -162,6 +162,9 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
             << all.cells << (all.cells == 1 ? " cell, " : " cells, ") << planned.suite.rounds(0)
             << " rounds each\n";
   if (info.notes) std::cout << "  " << text::quotable(*info.notes, 600) << "\n";
+  for (const std::string& note : planned.suite.notes) {
+    std::cout << "  " << text::quotable(note, 600) << "\n";
+  }
   std::vector<TableRow> rows{{"", "cells", "unsupported", "failed", "one call of each", "largest",
                               "state", "time, estimated"}};
   for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));
@@ -245,8 +248,9 @@ void declare_plan(Command& command) {
       "forecast\n"
       "failed.\n"
       "\n"
-      "Example:\n"
-      "  attnbench plan suites/latte_v1_figure_2.json --profile quick --cells");
+      "Examples:\n"
+      "  attnbench plan suites/latte_v1_figure_2.json --profile quick --cells\n"
+      "  attnbench plan flash latte --shape llama3-8b --length 1024..8192");
   command.runs([arguments] { return plan(*arguments); });
 }
 

@@ -78,6 +78,10 @@ void print_slow_blas(const result::Result& result) {
   print_with_sequences(run::in_red(text::printable(slow), stdout) + "\n");
 }
 
+void print_notes(const suite::Expanded& suite) {
+  for (const std::string& note : suite.notes) std::cerr << text::printable(note) << "\n";
+}
+
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   use_own_folder(arguments, settings);
   if (!settings.rounds) settings.next_rounds = run::Again(settings.suite.further_rounds());
@@ -138,6 +142,7 @@ int run_all(RunArguments& arguments) {
   for (std::size_t i = 0; i < suites.size(); ++i) {
     run::RunSettings one = settings;
     one.suite = suites[i];
+    if (one.process_rank.writes_the_run()) print_notes(one.suite);
     one.reproduce = reproducing_command(documents[i].name);
     if (!arguments.measure.out.empty()) {
       one.out = arguments.measure.out;
@@ -154,6 +159,7 @@ constexpr const char* examples =
     "Examples:\n"
     "  attnbench run quickstart --profile quick\n"
     "  attnbench run latte flash --length 256..8192 --pass forward+backward\n"
+    "  attnbench run flash window --shape mistral-7b --length 4096\n"
     "  attnbench run suites/decode.json --set dtype=bfloat16 --only latte\n"
     "  attnbench run --resume runs/decode-latest\n"
     "\n";

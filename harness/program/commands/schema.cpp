@@ -1,4 +1,4 @@
-// attnbench schema NAME: the JSON Schema of a result or a suite.
+// attnbench schema NAME: the JSON Schema of a result, a suite or shapes.
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -6,17 +6,22 @@
 #include "core/schema/result_check.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/suite/schema_check.hpp"
+#include "harness/program/suite/shapes.hpp"
 
 namespace attnbench::commands {
 
 void declare_schema(Command& command) {
   auto name = std::make_shared<std::string>();
-  command.option("name", *name, "result or suite").required().one_of({"result", "suite"});
+  command.option("name", *name, "result, suite or shapes")
+      .required()
+      .one_of({"result", "suite", "shapes"});
   command.footer(
       "Example:\n"
       "  attnbench schema result > result.schema.json");
   command.runs([name] {
-    std::cout << (*name == "suite" ? suite::schema_text : schema::result_schema_text);
+    std::cout << (*name == "suite"    ? suite::schema_text
+                  : *name == "shapes" ? suite::shapes_schema_text
+                                      : schema::result_schema_text);
     return 0;
   });
 }

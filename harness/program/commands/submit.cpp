@@ -60,6 +60,7 @@ std::vector<std::string> run_words(const SubmitArguments& arguments, const suite
   add("--skip", choices.skip);
   add("--plugin", plugins);
   if (!choices.profile.empty()) add("--profile", {choices.profile});
+  if (!choices.shape.empty()) add("--shape", {choices.shape});
   if (!choices.device.empty()) add("--device", {choices.device});
   const char* data = std::getenv("ATTNBENCH_DATA");
   if (arguments.command->given("--data") && data != nullptr) add("--data", {data});

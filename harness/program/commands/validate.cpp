@@ -1,4 +1,4 @@
-// attnbench validate SUITE…: checks suites in all profiles and counts their cells.
+// attnbench validate SUITE…: checks suites in all profiles and counts their cells; and shapes.json.
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -8,6 +8,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/shapes.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -47,7 +48,11 @@ int validate(SuiteArguments& arguments) {
     }
   };
   for (const std::string& name : names) {
-    attempt([&] { documents.push_back(load_suite(name, arguments)); });
+    attempt([&] {
+      if (!suite::holds_shapes(name)) return documents.push_back(load_suite(name, arguments));
+      const std::size_t count = suite::Shapes::read(name).names().size();
+      std::cout << name << ": ok, " << count << (count == 1 ? " shape\n" : " shapes\n");
+    });
   }
   if (!documents.empty()) {
     const Catalogue catalogue = catalogue_with(arguments.plugins);

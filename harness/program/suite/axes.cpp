@@ -34,6 +34,12 @@ void Axes::zip(Axis axis) {
   axes_.push_back(std::move(axis));
 }
 
+bool Axes::has(const std::string& key) const {
+  return std::any_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
+    return std::find(axis.keys.begin(), axis.keys.end(), key) != axis.keys.end();
+  });
+}
+
 std::size_t Axes::count() const {
   std::size_t product = 1;
   for (const Axis& axis : axes_) {

@@ -14,6 +14,7 @@ namespace attnbench::suite {
 struct Term {
   Json value;
   std::string place;
+  bool of_shape = false;  ///< a shape's, and not said besides
 };
 
 /// Settings that vary together: points[i][k] is the value of keys[k] at the axis' i-th point.
@@ -29,6 +30,7 @@ class Axes {
   /// Replaces the values of several keys by one axis.
   void zip(Axis axis);
 
+  bool has(const std::string& key) const;
   /// Number of points of the product; the greatest std::size_t on overflow.
   std::size_t count() const;
   /// The `index`-th point of the product; the first axis varies slowest.

@@ -64,7 +64,7 @@ class CellMaker {
   void check_sizes() {
     try {
       for (const SizeFault& fault : sizes_.contradictions()) {
-        file(place_of(fault.size), fault.reason);
+        file(place_of(fault.size), fault.reason + hint());
       }
       check_whole();
     } catch (const ExpressionError& error) {
@@ -79,6 +79,14 @@ class CellMaker {
   void file(const std::string& place, const std::string& what) {
     problems_.add(place, what);
     good_ = false;
+  }
+
+  /// What to do about sizes of which some are a shape's.
+  std::string hint() const {
+    const bool shaped = std::any_of(point_.begin(), point_.end(),
+                                    [](const auto& one) { return one.second->of_shape; });
+    return shaped ? "; some of these sizes are the shape's: say the others to go with it, or all"
+                  : "";
   }
 
   std::string place_of(const std::string& name) const {
@@ -132,6 +140,12 @@ class CellMaker {
   Sizes sizes_;
   bool good_ = true;
 };
+
+OptionValue fallback_of(const std::string& name, const std::vector<Option>& options) {
+  return std::find_if(options.begin(), options.end(),
+                      [&](const Option& one) { return one.name == name; })
+      ->fallback;
+}
 
 Json differing(const OptionValues& values, const std::vector<Option>& options) {
   Json kept = Json::object();
@@ -192,6 +206,12 @@ bool any_finds(const Expressions& expressions, const std::string& text) {
 
 }  // namespace
 
+bool has_layers(const Cell& cell) {
+  const auto scope = cell.settings.find("scope");
+  return cell.settings.contains("layers") &&
+         (scope == cell.settings.end() || plain_text(scope->second) == "model");
+}
+
 std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
                               const Point& point, const std::string& device,
                               const std::string& place, Problems& problems) {
@@ -214,6 +234,11 @@ std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry
   }
   maker.check_sizes();
   if (!maker.good()) return std::nullopt;
+  // Said by hand it is kept; a shape has it for those who ask for the whole model.
+  if (const Term* layers = maker.find("layers");
+      layers != nullptr && layers->of_shape && !has_layers(cell)) {
+    cell.settings["layers"] = fallback_of("layers", task.spec->settings);
+  }
   const Term* implementation = maker.find("implementation");
   const Term* own_device = maker.find("device");
   cell.label = entry.label;

@@ -4,6 +4,7 @@
 
 #include "core/failure.hpp"
 #include "harness/program/suite/profile.hpp"
+#include "harness/program/suite/shapes.hpp"
 #include "harness/program/suite/suite.hpp"
 
 namespace attnbench::suite {
@@ -36,7 +37,7 @@ std::vector<KnownSuite> known_suites() {
   std::vector<KnownSuite> suites;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(suites_folder(), ignored)) {
-    if (entry.path().extension() != ".json") continue;
+    if (entry.path().extension() != ".json" || holds_shapes(entry.path())) continue;
     try {
       const Document document = load(entry.path());
       const SuiteHead head = suite_head(document.value);
@@ -53,7 +54,7 @@ std::vector<KnownSuite> known_suites() {
 fs::path own_suite(const fs::path& name) {
   const fs::path folder = name.parent_path();
   const fs::path ours = suites_folder();
-  if ((!folder.empty() && folder != "suites") || ours.empty()) return {};
+  if ((!folder.empty() && folder != "suites") || ours.empty() || holds_shapes(name)) return {};
   std::error_code ignored;
   const fs::path found = ours / name.filename();
   return fs::is_regular_file(found, ignored) ? found : fs::path();

@@ -68,6 +68,24 @@ class Overrides {
     if (!terms.empty()) axes.set(key, terms);
   }
 
+  /// Sets what there is of a shape's sizes. A preset's sizes that would change them are derived
+  /// again.
+  void set_shape(const ChosenShape& chosen) {
+    for (const char* derived : {"width", "kv_heads", "value_dim", "key_length"}) {
+      if (axes.has(derived)) axes.set(derived, {{0, chosen.place, true}});
+    }
+    for (const auto& [key, value] : chosen.shape->sizes.items()) {
+      const Option* spec = find(key);
+      if (spec == nullptr) continue;
+      std::vector<Term> terms;
+      for (const Ordered& one : value.is_array() ? value : Ordered::array({value})) {
+        append(terms, *spec, one, chosen.place);
+      }
+      for (Term& term : terms) term.of_shape = true;
+      if (!terms.empty()) axes.set(key, terms);
+    }
+  }
+
   void zip(const Ordered& value, const std::string& pointer) {
     if (!value.is_array()) return zip_columns(value, pointer);
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -181,6 +199,11 @@ std::string unknown_key(const std::string& key, const Names& known, const std::s
     return "\"latents\" can be read two ways; expected latents_total, over all heads, or "
            "latents_per_head";
   }
+  if (key == "shape") {
+    return "a shape is no setting: \"shape\" stands beside \"set\", in the suite or in a task; on "
+           "the "
+           "command line it is --shape NAME";
+  }
   return "unknown key \"" + key + "\", neither a setting of the task nor an option of " + whose +
          "; " + text::suggestion(key, {known.begin(), known.end()});
 }
@@ -217,7 +240,7 @@ class KeyCheck {
  private:
   void check(const std::string& key, const std::string& pointer, const Names& known,
              const std::string& whose) {
-    if (known.count(key) == 0 && !open_) {
+    if (known.count(key) == 0 && (!open_ || key == "shape")) {
       problems_.add(suite_.place(pointer), unknown_key(key, known, whose));
     }
   }
@@ -254,11 +277,12 @@ std::string device_complaint(const std::string& word) {
 }
 
 Axes axes_of(const ProfiledSuite& suite, const TaskEntry& task, const MechanismEntry& entry,
-             const std::vector<SetFlag>& flags, Problems& problems) {
+             const ChosenShape& chosen, const std::vector<SetFlag>& flags, Problems& problems) {
   Overrides overrides(suite, task, entry, problems);
   const std::string& name = task.spec->name;
   apply_preset(overrides, suite, name, suite.value(), "", problems);
   apply_preset(overrides, suite, name, task.overrides, task.pointer, problems);
+  if (chosen.shape != nullptr) overrides.set_shape(chosen);
   apply_block(overrides, suite.value(), "");
   apply_block(overrides, task.overrides, task.pointer);
   if (entry.alias != nullptr) {
@@ -300,7 +324,7 @@ void check_keys(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
   all.insert({"task", "implementation", "device"});
   for (const auto& [key, ignored] : default_measure().items()) all.insert(key);
   for (const SetFlag& flag : flags) {
-    if (all.count(flag.key) == 0 && !open) {
+    if (all.count(flag.key) == 0 && (!open || flag.key == "shape")) {
       problems.add(flag.place, unknown_key(flag.key, all, "a mechanism of this suite"));
     }
   }

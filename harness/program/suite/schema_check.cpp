@@ -14,9 +14,10 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-/// The rule for `key` of `parent`, which `rule` is for; null where there is none.
-const Json& child_rule(const Json& rule, const Ordered& parent, const std::string& key) {
-  return schema::member_rule(schema(), rule, parent.is_array(), key);
+/// The rule for `key` of `parent`, which `rule` of `root` is for; null where there is none.
+const Json& child_rule(const Json& root, const Json& rule, const Ordered& parent,
+                       const std::string& key) {
+  return schema::member_rule(root, rule, parent.is_array(), key);
 }
 
 bool is_closed(const Json& rule) {
@@ -33,8 +34,12 @@ std::vector<std::string> property_names(const Json& rule) {
 /// and reports what a list has twice.
 class UnknownKeys {
  public:
-  UnknownKeys(const Places& place, Problems& problems) : place_(place), problems_(problems) {}
+  UnknownKeys(const Json& root, const Places& place, Problems& problems)
+      : root_(root), place_(place), problems_(problems) {}
 
+  void remove_from(Ordered& value) { remove_from(value, schema::resolved_rule(root_, root_), ""); }
+
+ private:
   void remove_from(Ordered& value, const Json& rule, const std::string& pointer) {
     if (rule.is_null()) return;
     if (value.is_array() && rule.value("uniqueItems", false)) refuse_twins(value, pointer);
@@ -42,11 +47,10 @@ class UnknownKeys {
     std::size_t index = 0;
     for (auto item = value.begin(); value.is_structured() && item != value.end(); ++item, ++index) {
       const std::string key = value.is_object() ? item.key() : std::to_string(index);
-      remove_from(*item, child_rule(rule, value, key), child_pointer(pointer, key));
+      remove_from(*item, child_rule(root_, rule, value, key), child_pointer(pointer, key));
     }
   }
 
- private:
   void refuse_twins(const Ordered& list, const std::string& pointer) {
     std::set<std::string> seen;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -72,23 +76,24 @@ class UnknownKeys {
     value = std::move(kept);
   }
 
+  const Json& root_;  ///< the schema
   const Places& place_;
   Problems& problems_;
 };
 
-/// The rule for the value of `root` at `pointer`.
-const Json& rule_at(const Ordered& root, const Json::json_pointer& pointer) {
-  if (pointer.empty()) return schema::resolved_rule(schema(), schema());
+/// The rule for the part of `whole` at `pointer`.
+const Json& rule_at(const Json& root, const Ordered& whole, const Json::json_pointer& pointer) {
+  if (pointer.empty()) return schema::resolved_rule(root, root);
   const Json::json_pointer parent = pointer.parent_pointer();
-  return child_rule(rule_at(root, parent), root.at(parent), pointer.back());
+  return child_rule(root, rule_at(root, whole, parent), whole.at(parent), pointer.back());
 }
 
-void report(const Ordered& root, const std::string& pointer, const Places& place,
+void report(const Json& root, const Ordered& whole, const std::string& pointer, const Places& place,
             Problems& problems) {
   if (problems.full()) return problems.add(place(pointer), "");
   const Json::json_pointer at(pointer);
-  const Ordered& value = root.at(at);
-  const Json& rule = rule_at(root, at);
+  const Ordered& value = whole.at(at);
+  const Json& rule = rule_at(root, whole, at);
   bool missing = false;
   for (const Json& name : rule.value("required", Json::array())) {
     if (!value.is_object() || value.contains(name.get<std::string>())) continue;
@@ -125,6 +130,16 @@ bool refuse_long_texts(const Ordered& value, const std::string& pointer, const P
   return refused;
 }
 
+void check_against(const schema::SchemaValidator& validator, const Json& root, const Ordered& value,
+                   const Places& place, Problems& problems) {
+  if (refuse_long_texts(value, "", place, problems)) return;
+  Ordered cleaned = value;
+  UnknownKeys(root, place, problems).remove_from(cleaned);
+  for (const std::string& pointer : validator.failing_pointers(Json(cleaned))) {
+    report(root, cleaned, pointer, place, problems);
+  }
+}
+
 }  // namespace
 
 const Json& schema() {
@@ -142,13 +157,12 @@ std::string shown(const Ordered& value) {
 }
 
 void check_schema(const Ordered& value, const Places& place, Problems& problems) {
-  if (refuse_long_texts(value, "", place, problems)) return;
-  Ordered cleaned = value;
-  UnknownKeys(place, problems).remove_from(cleaned, schema::resolved_rule(schema(), schema()), "");
   static const schema::SchemaValidator validator(schema());
-  for (const std::string& pointer : validator.failing_pointers(Json(cleaned))) {
-    report(cleaned, pointer, place, problems);
-  }
+  check_against(validator, schema(), value, place, problems);
+}
+
+void check_schema(const Json& root, const Ordered& value, const Places& place, Problems& problems) {
+  check_against(schema::SchemaValidator(root), root, value, place, problems);
 }
 
 }  // namespace attnbench::suite

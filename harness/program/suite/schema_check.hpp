@@ -1,4 +1,4 @@
-// Schema check: a suite against suites/form/suite.schema.json.
+// Schema check: a suite against suites/form/suite.schema.json, or another file against its own.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,12 @@ using Places = std::function<std::string(const std::string& pointer)>;
 /// The schema, which the program holds.
 const nlohmann::json& schema();
 
-/// Adds to `problems` what does not fit the schema: for an unknown key the nearest known one, for
-/// any other value the `description` that the schema has for its place.
+/// Adds to `problems` what does not fit the schema of suites: for an unknown key the nearest known
+/// one, for any other value the `description` that the schema has for its place.
 void check_schema(const nlohmann::ordered_json& value, const Places& place, Problems& problems);
+/// The same for another schema.
+void check_schema(const nlohmann::json& root, const nlohmann::ordered_json& value,
+                  const Places& place, Problems& problems);
 
 /// The value for messages: as JSON where that is short, else what kind of value it is.
 std::string shown(const nlohmann::ordered_json& value);

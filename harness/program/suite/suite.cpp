@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 #include "core/json_file.hpp"
+#include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/suite/cell.hpp"
 #include "harness/program/suite/figure_list.hpp"
 #include "harness/program/suite/overrides.hpp"
 #include "harness/program/suite/schema_check.hpp"
+#include "harness/program/suite/shapes.hpp"
 #include "harness/program/suite/suite_entries.hpp"
 
 namespace attnbench::suite {
@@ -53,7 +57,12 @@ class Expansion {
     result.header = header();
     problems_.throw_if_any();
     for (const Combination& combination : combinations_) make_cells(combination, result.cells);
+    refuse_unused_shapes();
     problems_.throw_if_any();
+    for (const auto& [name, use] : uses_) {
+      result.header["shapes"].push_back(use.json());
+      result.notes.push_back(use.text());
+    }
     result.cells = filtered(std::move(result.cells), choices_);
     const Json departures = differs_from(result.cells);
     if (!departures.empty()) result.header["differs_from"] = departures;
@@ -76,8 +85,63 @@ class Expansion {
   struct Combination {
     const TaskEntry* task;
     const MechanismEntry* entry;
+    ChosenShape chosen;
     Axes axes;
   };
+
+  /// --shape, else the task's, else the suite's: never sizes of two.
+  ChosenShape shape_for(const TaskEntry& task) {
+    const bool own = task.overrides.contains("shape");
+    const bool flagged = !choices_.shape.empty();
+    if (!flagged && !own && !suite_.value().contains("shape")) return {};
+    const Ordered& holder = own ? task.overrides : suite_.value();
+    const std::string name = flagged ? choices_.shape : holder["shape"].get<std::string>();
+    const std::string place =
+        flagged ? "--shape " : suite_.place((own ? task.pointer : std::string()) + "/shape");
+    if (!shapes_) shapes_ = Shapes::known();
+    const ModelShape* const shape = shapes_->find(name);
+    if (shape == nullptr) {
+      problems_.add(
+          flagged ? place + text::quotable(name) + ": " : place,
+          "there is no shape \"" + name + "\"; " + text::suggestion(name, shapes_->names()));
+      return {};
+    }
+    uses_.emplace(name, *shape);
+    return {shape, place + name + ": "};
+  }
+
+  /// Notes what a cell has of its shape.
+  void note_shape(const Combination& combination, const std::map<std::string, const Term*>& point,
+                  const Cell& cell) {
+    if (combination.chosen.shape == nullptr) return;
+    const ModelShape& shape = *combination.chosen.shape;
+    for (const auto& [key, value] : shape.sizes.items()) {
+      const auto found = point.find(key);
+      const bool idle = key == "layers" && !has_layers(cell);
+      // Tasks without patterns are causal.
+      if (found == point.end() && key == "pattern" && value == "causal") continue;
+      ShapeUse::Of of = ShapeUse::Of::replaced;
+      if (found == point.end() || (idle && found->second->of_shape)) {
+        of = ShapeUse::Of::missing;
+      } else if (found->second->of_shape) {
+        of = ShapeUse::Of::taken;
+      } else if (found->second->value == Json(value)) {
+        of = ShapeUse::Of::same;
+      }
+      uses_.at(shape.name).add(key, of, cell.task_label, cell.label);
+    }
+  }
+
+  /// Refuses a shape that changes nothing.
+  void refuse_unused_shapes() {
+    for (const Combination& combination : combinations_) {
+      const ChosenShape& chosen = combination.chosen;
+      if (chosen.shape == nullptr || !uses_.at(chosen.shape->name).is_idle()) continue;
+      problems_.add(chosen.place,
+                    "no cell takes any of its sizes, as the suite says all of them otherwise; "
+                    "leave the shape out, or the suite's own sizes");
+    }
+  }
 
   /// By name of mechanism or task: departures from what was published.
   Json differs_from(const std::vector<Cell>& cells) const {
@@ -148,10 +212,12 @@ class Expansion {
   void combine_all() {
     std::size_t cells = 0;
     for (const TaskEntry& task : tasks_) {
+      const ChosenShape chosen = shape_for(task);
       for (const MechanismEntry& entry : entries_) {
         if (!applies_to(task, entry)) continue;
         refuse_hidden(task, entry);
-        combinations_.push_back({&task, &entry, axes_of(suite_, task, entry, flags_, problems_)});
+        combinations_.push_back(
+            {&task, &entry, chosen, axes_of(suite_, task, entry, chosen, flags_, problems_)});
         const std::size_t count = combinations_.back().axes.count();
         cells = count > max_cells ? max_cells + 1 : std::min(cells + count, max_cells + 1);
       }
@@ -166,9 +232,11 @@ class Expansion {
     const std::vector<std::string> varies = combination.axes.varying();
     const std::string place = suite_.place(combination.entry->pointer);
     for (std::size_t i = 0; i < combination.axes.count(); ++i) {
-      auto cell = make_cell(*combination.task, *combination.entry, combination.axes.point(i),
-                            device_, place, problems_);
+      const std::map<std::string, const Term*> point = combination.axes.point(i);
+      auto cell =
+          make_cell(*combination.task, *combination.entry, point, device_, place, problems_);
       if (!cell) continue;
+      note_shape(combination, point, *cell);
       cell->varies = varies;
       if (give_id(*cell, combination)) cells.push_back(std::move(*cell));
     }
@@ -254,6 +322,8 @@ class Expansion {
   std::vector<MechanismEntry> entries_;
   std::vector<std::string> figures_;
   std::string device_;
+  std::optional<Shapes> shapes_;          ///< read where one is named
+  std::map<std::string, ShapeUse> uses_;  ///< by name of the shape
   std::vector<Combination> combinations_;
   std::map<std::string, std::pair<std::string, std::string>>
       labels_;  ///< task's, mechanism's; by id

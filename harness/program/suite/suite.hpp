@@ -21,6 +21,7 @@ struct Choices {
   std::vector<std::string> with;  ///< mechanisms beside the suite's own, for all tasks that do not
                                   ///< name theirs
   std::string device;             ///< empty = the suite's, else cpu
+  std::string shape;              ///< in place of the suite's; what is set besides wins over it
 };
 
 /// A suite expanded into cells.
@@ -30,6 +31,8 @@ struct Expanded {
   Json measure;             ///< {rounds, relative_interval, min_samples, max_samples, max_seconds,
                             ///< cell_timeout_seconds}
   Json gate;                ///< thresholds of a regression suite, or null
+  /// For the user: which shapes are used, and what of them is not taken.
+  std::vector<std::string> notes = {};
 
   /// The suite's name; "run" where it has none.
   std::string name() const;
@@ -52,9 +55,9 @@ Document from_command_line(const std::vector<std::string>& mechanisms);
 Document pair_from_command_line(const std::string& base, const std::string& changed,
                                 const std::string& control);
 
-/// Applies profile, presets, axes, --set and filters. Throws UsageFailure as `load` does, also
-/// where filters leave no cell. A --set may also name `implementation`, `task`, or a value of the
-/// measure block, such as rounds.
+/// Applies profile, presets, shapes, axes, --set and filters. Throws UsageFailure as `load` does,
+/// also where filters leave no cell. A --set may also name `implementation`, `task`, or a value of
+/// the measure block, such as rounds.
 Expanded expand(const Document& document, const Catalogue& catalogue, const Choices& choices);
 
 /// One line that describes a cell, which --only and --skip search:

@@ -194,6 +194,7 @@ ExpandedSides pair_sides(SuiteArguments& arguments) {
       suite::pair_from_command_line(plan.base, plan.changed, plan.control);
   expanded.plugins = arguments.plugins;
   expanded.suite = suite::expand(document, catalogue_with(arguments.plugins), arguments.choices);
+  expanded.notes = expanded.suite.notes;
   expanded.suite.cells = compare::in_turns(expanded.suite.cells);
   return expanded;
 }
@@ -253,6 +254,7 @@ ExpandedSides suite_sides(const std::string& name, SuiteArguments& arguments,
         "ab: no cell of " + name + " is on both sides" +
         (matched.equal > 0 ? " and differs: the sides are the same in all that it measures" : ""));
   }
+  expanded.notes = expanded.suite.notes;
   const auto note = [&](std::size_t count, const std::string& what) {
     if (count > 0) expanded.notes.push_back(std::to_string(count) + what);
   };

@@ -26,6 +26,13 @@ bool is_flag(const std::string& word) { return word.size() > 2 && word.rfind("--
 
 namespace fs = std::filesystem;
 
+/// Refuses a second one: sizes of two models would be mixed.
+std::string the_one_shape(const std::vector<std::string>& given) {
+  if (given.size() == 1) return given.front();
+  throw UsageFailure("--shape is given more than once, " + text::listed(given) +
+                     "; expected one: measure each in a run of its own");
+}
+
 /// Workers inherit it.
 void use_data_folder(const std::vector<std::string>& given) {
   std::error_code fault;
@@ -50,6 +57,15 @@ void add_setting_arguments(Command& command, SuiteArguments& arguments, const st
   command
       .option("--set", arguments.choices.set,
               "NAME=VALUES…: settings or options, over the suite's (repeatable)")
+      .repeatable();
+  command
+      .option("--shape",
+              std::function<void(const std::vector<std::string>&)>(
+                  [&shape = arguments.choices.shape](const auto& given) {
+                    shape = the_one_shape(given);
+                  }),
+              "NAME: the sizes of a known model (`attnbench list shapes`), in place of the "
+              "suite's shape; what is set besides wins over it")
       .repeatable();
   command.option("--device", arguments.choices.device, "cpu, cuda or cuda:N, over the suite's");
   add_data_argument(command);

@@ -17,7 +17,7 @@ struct SuiteArguments {
   const Command* command = nullptr;
 };
 
-/// Adds --set --device --data --plugin to `command`, which must declare no positionals. All
+/// Adds --set --shape --device --data --plugin to `command`, which must declare no positionals. All
 /// other words (suites, mechanisms, `--length 256..8192`) are left to `take_names`. `usage` says
 /// how the command is called, line by line.
 void add_setting_arguments(Command& command, SuiteArguments& arguments, const std::string& usage);

@@ -4,6 +4,7 @@
 
 #include "harness/program/suite/profile.hpp"
 #include "harness/program/suite/schema_check.hpp"
+#include "harness/program/suite/shapes.hpp"
 #include "tests/harness/program/suite/malformed.hpp"
 #include "tests/support/files.hpp"
 
@@ -16,7 +17,9 @@ using attnbench::suite::Json;
 std::vector<fs::path> suite_files() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(attnbench::test::source_folder() + "/suites")) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
+    const bool is_suite =
+        entry.path().extension() == ".json" && !attnbench::suite::holds_shapes(entry.path());
+    if (is_suite) files.push_back(entry.path());
   }
   return files;
 }
