@@ -62,7 +62,12 @@ def test_examples_of_the_docstrings(program: str) -> None:
 
 def test_tables_of_what_there_is(program: str) -> None:
     done = subprocess.run([program, "list"], check=True, capture_output=True, text=True)
-    for table in (attnbench.mechanisms(), attnbench.tasks(), attnbench.suites()):
+    for table in (
+        attnbench.mechanisms(),
+        attnbench.tasks(),
+        attnbench.suites(),
+        attnbench.shapes(),
+    ):
         assert len(table) > 5
         assert all(name in done.stdout for name in table.name)
         assert table.title.str.len().min() > 5
@@ -74,6 +79,21 @@ def test_tables_of_what_there_is(program: str) -> None:
     assert attnbench.describe("latte_v1.figure_2").document["set"]["heads"] == 4
     with pytest.raises(attnbench.ProgramFailed, match='nothing is called "nothing"'):
         attnbench.describe("nothing")
+
+
+def test_the_shape_of_a_known_model(program: str) -> None:
+    described = attnbench.describe("gemma2-9b").document
+    assert (described["heads"], described["kv_heads"], described["window"]) == (16, 8, 4096)
+    cells = attnbench.plan(["flash", "window"], shape="gemma2-9b", length=[256, 512])
+    assert list(cells.length) == [256, 512] * 2
+    assert (set(cells.heads), set(cells.kv_heads), set(cells.head_dim)) == ({16}, {8}, {256})
+    used = cells.attrs["attnbench_shapes"][0][0]
+    assert used["not_taken"] == ["layers", "window by flash"]
+    by_hand = attnbench.plan(["flash"], heads=16, kv_heads=8, head_dim=256, length=[256, 512])
+    assert list(by_hand.id) == list(cells.id[:2])
+    assert by_hand.attrs["attnbench_shapes"] == [[]]
+    with pytest.raises(attnbench.ProgramFailed, match='did you mean "gemma2-9b"'):
+        attnbench.plan(["flash"], shape="gemma2-9")
 
 
 def test_a_plan_is_a_table_of_cells(program: str) -> None:

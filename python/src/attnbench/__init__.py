@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from attnbench.catalogue import describe as describe
     from attnbench.catalogue import mechanisms as mechanisms
     from attnbench.catalogue import plan as plan
+    from attnbench.catalogue import shapes as shapes
     from attnbench.catalogue import suites as suites
     from attnbench.catalogue import tasks as tasks
     from attnbench.charts import figure as figure
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 # Where each public name is defined. A name is imported when it is first used: reading results needs
 # no PyTorch, calling kernels no pandas, and the command line neither.
 _HOMES = {
-    "catalogue": ("Description", "claims", "describe", "mechanisms", "plan", "suites", "tasks"),
+    "catalogue": ("Description", "claims", "describe", "mechanisms", "plan", "shapes", "suites", "tasks"),
     "charts": ("figure", "figures"),
     "checking": ("Findings", "check"),
     "comparing": ("Comparison", "ab", "compare"),

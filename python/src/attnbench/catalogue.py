@@ -64,6 +64,25 @@ def suites(*, program: Program = None) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=columns)
 
 
+def shapes(*, program: Program = None) -> pandas.DataFrame:
+    """The known models whose sizes run, plan and ab take as shape="NAME", a row each.
+
+    Columns: name, title, the sizes (missing where they follow from others: kv_heads from heads,
+    value_dim from head_dim), notes, and the source of the figures. length is text where there are
+    several. Raises ProgramNotFound, ProgramFailed.
+
+    >>> table = attnbench.shapes().set_index("name")
+    >>> table.loc["llama3-8b", ["heads", "kv_heads", "head_dim"]].tolist()
+    [32, 8, 128]
+    """
+    columns = (
+        "name title heads kv_heads head_dim value_dim layers window length key_length pattern "
+        "notes source"
+    ).split()
+    rows = [_named(row, columns) for row in _asked(["list", "shapes"], program)]
+    return pandas.DataFrame(rows, columns=columns, dtype=object)
+
+
 def claims(*names: str, program: Program = None) -> pandas.DataFrame:
     """What the papers claim, and whether results show it: a row for each statement.
 
@@ -95,7 +114,7 @@ def claims(*names: str, program: Program = None) -> pandas.DataFrame:
 
 @dataclass(frozen=True)
 class Description:
-    """What is said of a mechanism, an alias, a task or a preset.
+    """What is said of a mechanism, an alias, a task, a preset or a shape.
 
     name: that of the mechanism, for an alias. text: as the program prints it. options: the options
     of a mechanism, or the settings of a task and its data: name, type, default, minimum, maximum,
@@ -116,7 +135,7 @@ class Description:
 
 
 def describe(name: str, *, program: Program = None) -> Description:
-    """What there is to know of a mechanism, an alias, a task or a preset.
+    """What there is to know of a mechanism, an alias, a task, a preset or a shape.
 
     Raises ProgramFailed for a name that is none, with those there are, and ProgramNotFound.
 
@@ -148,7 +167,8 @@ def plan(suite: Suite, *, program: Program = None, **options: Any) -> pandas.Dat
     suite and options are those of attnbench.run, as far as `attnbench plan --help` has them.
     Columns: id, label, task, mechanism, implementation, device, the sizes, whether it is
     `supported` and else the `reason`, `estimated_seconds` of measuring it, the bytes and the
-    floating-point operations of one call. attrs["attnbench_totals"] has the sums of each suite.
+    floating-point operations of one call. attrs["attnbench_totals"] has the sums of each suite,
+    attrs["attnbench_shapes"] what is taken of a shape="NAME".
     Raises ValueError, ProgramNotFound, ProgramFailed.
 
     >>> cells = attnbench.plan(["flash", "latte"], length=[256, 512], pattern="causal")
@@ -167,6 +187,7 @@ def plan(suite: Suite, *, program: Program = None, **options: Any) -> pandas.Dat
     columns = ["id", "label", "task", "mechanism", "implementation", "device", *SIZES, *FORMS]
     table = typed(rows, [*columns, *_FORECAST, *_COST])
     table.attrs["attnbench_totals"] = [document["totals"] for document in documents]
+    table.attrs["attnbench_shapes"] = [document["suite"].get("shapes", []) for document in documents]
     return table
 
 

@@ -80,7 +80,7 @@ def ab(
 
     sides: two mechanisms, by name or as callables that attnbench.run takes; or a suite, with
     base=… and new=…, or base_set=… and new_set=…. Further options are flags of `attnbench ab
-    --help` and settings: length=1024, rounds=24, gate=True, out="runs/mine". program and progress
+    --help` and settings: length=1024, shape="llama3-8b", rounds=24, gate=True, out="runs/mine". program and progress
     are those of attnbench.run. Times in seconds.
 
     SLOW and UNCLEAR are answers, and no errors. Raises Interrupted, ProgramFailed, ProgramNotFound,

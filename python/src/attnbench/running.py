@@ -45,8 +45,8 @@ def run(
     find_program. progress: "auto", "text", "notebook", "none", or a function that takes each event;
     the verdict is shown at the end of it. Further options are flags of `attnbench run --help` and
     settings: profile="quick", out="runs/mine", only=["latte", "flash"], rounds=3, now=True,
-    set={"length": range(256, 1024, 256)}, dtype=torch.bfloat16, with_="latte"; None and False leave
-    one out.
+    shape="llama3-8b" (attnbench.shapes), set={"length": range(256, 1024, 256)},
+    dtype=torch.bfloat16, with_="latte"; None and False leave one out.
 
     Ctrl-C reaches the program, which ends cleanly; then Interrupted is raised. Raises ProgramFailed
     (with the program's message, exit code and result, if there is one), ProgramNotFound, and
