@@ -59,11 +59,13 @@ TEST_CASE("every figure says where and when it was measured, under a title of it
 
 TEST_CASE("the first figure has the answer as its title, and its own title below", "[reports]") {
   reports::Figure figure = titled_figure("Time", "kernel");
-  figure.spec["title"] = {{"text", {"A suite, ", "and more", "Time"}}, {"subtitle", {"causal", "a CPU"}}};
+  figure.spec["title"] = {{"text", {"A suite, ", "and more", "Time"}},
+                          {"subtitle", {"causal", "a CPU"}}};
   reports::lead_with(figure, "");
   CHECK(figure.spec["title"]["text"][0] == "A suite, ");
-  reports::lead_with(figure, "latte has the fastest forward pass at 2048 tokens: 4.0 times as fast "
-                             "as exact attention");
+  reports::lead_with(figure,
+                     "latte has the fastest forward pass at 2048 tokens: 4.0 times as fast "
+                     "as exact attention");
   CHECK(title_text(figure.spec["title"]["text"]) ==
         "latte has the fastest forward pass at 2048 tokens: 4.0 times as fast as\nexact "
         "attention\n");
