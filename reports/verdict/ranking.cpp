@@ -40,18 +40,6 @@ const Fastest* told_last(const Answer& answer) {
   return answer.fastest.empty() || !shared ? nullptr : &answer.fastest.back();
 }
 
-/// The fastest exact attention at the table's place: the least of each bound.
-void find_exact(const PanelQuestion& question, Ranking& ranking, std::optional<Time>& exact) {
-  for (const Candidate& cell : question.cells) {
-    if (!cell.exact || cell.x != ranking.at || !has_time(cell)) continue;
-    if (!exact || cell.time->median < exact->median) ranking.against = cell.implementation;
-    if (!exact) exact = cell.time;
-    exact->median = std::min(exact->median, cell.time->median);
-    exact->low = std::min(exact->low, cell.time->low);
-    exact->high = std::min(exact->high, cell.time->high);
-  }
-}
-
 RankedRow& row_of(Ranking& ranking, const std::string& label) {
   const auto found = std::find_if(ranking.rows.begin(), ranking.rows.end(),
                                   [&](const RankedRow& row) { return row.label == label; });
@@ -64,8 +52,8 @@ void add_times(const PanelQuestion& question, const Answer& answer, Ranking& ran
   const Fastest& last = *told_last(answer);
   ranking.at = last.x;
   ranking.timed = timed_words(answer);
-  std::optional<Time> exact;
-  find_exact(question, ranking, exact);
+  const std::optional<Time>& exact = last.exact;
+  ranking.against = last.exact_implementation;
   for (const Candidate& cell : question.cells) {
     RankedRow& row = row_of(ranking, cell.label);
     row.exact = row.exact || cell.exact;

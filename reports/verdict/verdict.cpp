@@ -46,8 +46,44 @@ std::vector<Entrant> entrants_of(const std::vector<Candidate>& cells) {
 /// Whether a time grows with the place, so that a shorter length bounds it.
 bool rises(const PanelQuestion& question) { return question.axis == "length"; }
 
+/// The fastest exact attention at a place: the least of each bound.
+struct Exact {
+  std::optional<Time> time;
+  std::string implementation;
+  std::vector<Missing> missing;  ///< exact attention that may be faster
+
+  void add(const Candidate& cell);
+};
+
+void Exact::add(const Candidate& cell) {
+  if (!time || cell.time->median < time->median) implementation = cell.implementation;
+  if (!time) time = cell.time;
+  time->median = std::min(time->median, cell.time->median);
+  time->low = std::min(time->low, cell.time->low);
+  time->high = std::min(time->high, cell.time->high);
+}
+
+/// By place, for those at which any was asked for.
+std::map<std::optional<double>, Exact> exact_lines(const PanelQuestion& question) {
+  std::map<std::optional<double>, Exact> lines;
+  std::vector<Candidate> cells;
+  for (const Candidate& cell : question.cells) {
+    if (!cell.exact) continue;
+    cells.push_back(cell);
+    Exact& exact = lines[cell.x];
+    if (is_ranked(cell)) exact.add(cell);
+  }
+  const std::vector<Entrant> entrants = entrants_of(cells);
+  for (auto& [place, exact] : lines) {
+    const double bound = exact.time ? exact.time->high : std::numeric_limits<double>::infinity();
+    exact.missing = missing_at(entrants, place, bound, rises(question)).below;
+  }
+  return lines;
+}
+
 std::vector<Fastest> rank(const PanelQuestion& question) {
   const std::vector<Entrant> entrants = entrants_of(question.cells);
+  const std::map<std::optional<double>, Exact> exact = exact_lines(question);
   std::vector<Fastest> all;
   for (const std::optional<double>& x : places_of(question)) {
     const std::vector<const Candidate*> cells = ranked_at(question, x);
@@ -65,44 +101,14 @@ std::vector<Fastest> rank(const PanelQuestion& question) {
     }
     fastest.missing = missing_at(entrants, x, fastest.time.high, rises(question));
     if (!fastest.missing.below.empty()) fastest.labels.clear();
+    const auto line = exact.find(x);
+    if (line != exact.end() && line->second.missing.empty()) {
+      fastest.exact = line->second.time;
+      fastest.exact_implementation = line->second.implementation;
+    }
     all.push_back(fastest);
   }
   return all;
-}
-
-/// The fastest exact attention at a length: the least of each bound.
-struct Exact {
-  std::optional<Time> time;
-  std::string implementation;
-  std::vector<Missing> missing;  ///< exact attention that may be faster
-
-  void add(const Candidate& cell);
-};
-
-void Exact::add(const Candidate& cell) {
-  if (!time || cell.time->median < time->median) implementation = cell.implementation;
-  if (!time) time = cell.time;
-  time->median = std::min(time->median, cell.time->median);
-  time->low = std::min(time->low, cell.time->low);
-  time->high = std::min(time->high, cell.time->high);
-}
-
-/// By length, for those at which any was asked for.
-std::map<double, Exact> exact_lines(const PanelQuestion& question) {
-  std::map<double, Exact> lines;
-  std::vector<Candidate> cells;
-  for (const Candidate& cell : question.cells) {
-    if (!cell.exact || !cell.x) continue;
-    cells.push_back(cell);
-    Exact& exact = lines[*cell.x];
-    if (is_ranked(cell)) exact.add(cell);
-  }
-  const std::vector<Entrant> entrants = entrants_of(cells);
-  for (auto& [length, exact] : lines) {
-    const double bound = exact.time ? exact.time->high : std::numeric_limits<double>::infinity();
-    exact.missing = missing_at(entrants, length, bound, rises(question)).below;
-  }
-  return lines;
 }
 
 /// A mechanism's times beside exact attention's.
@@ -121,12 +127,12 @@ void Beside::add_gap(double length, const std::vector<Missing>& missing) {
   gap.lengths.insert(std::lower_bound(gap.lengths.begin(), gap.lengths.end(), length), length);
 }
 
-Beside beside(const std::map<double, Exact>& lines, const PanelQuestion& question,
+Beside beside(const std::map<std::optional<double>, Exact>& lines, const PanelQuestion& question,
               const std::string& label) {
   Beside all;
   for (const Candidate& cell : question.cells) {
     if (cell.label != label || cell.exact || !cell.x) continue;
-    const auto line = lines.find(*cell.x);
+    const auto line = lines.find(cell.x);
     if (line == lines.end()) continue;
     const Exact& exact = line->second;
     const auto missing = missing_at(entrants_of({cell}), cell.x, 0, false).below;
@@ -148,7 +154,7 @@ std::vector<std::string> labels_of(const PanelQuestion& question) {
 
 std::vector<CrossingStatement> crossings_of(const PanelQuestion& question) {
   if (question.axis != "length") return {};
-  const std::map<double, Exact> exact = exact_lines(question);
+  const std::map<std::optional<double>, Exact> exact = exact_lines(question);
   std::vector<CrossingStatement> all;
   for (const std::string& label : labels_of(question)) {
     Beside lines = beside(exact, question, label);

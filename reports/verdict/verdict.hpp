@@ -78,6 +78,10 @@ struct Fastest {
   std::vector<std::string> labels;  ///< by median; more than one where intervals overlap
   std::string implementation;       ///< of the first
   Time time;                        ///< of the first
+  /// Of the fastest exact attention there; absent without one, and where something exact that is
+  /// missing may be faster.
+  std::optional<Time> exact;
+  std::string exact_implementation;
 };
 
 enum class CrossingKind {

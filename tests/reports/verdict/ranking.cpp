@@ -159,3 +159,15 @@ TEST_CASE("trainings are ranked by seeds, and times at sizes of a mechanism's ow
   CHECK_THAT(headline_of(judge({"", {one}})),
              Contains("cannot be told what has the highest accuracy"));
 }
+
+TEST_CASE("no ratio is over the next best of exact attention", "[verdict]") {
+  PanelQuestion one = ranked_question();
+  one.cells.push_back(ranked_cell("naive", 1024, 80, true));
+  CHECK(judge({"", {one}}).rankings[0].rows[0].speedup->median == Approx(4));
+  one.cells[2].time = Time{0.005, 0.0049, 0.0051};  // flash at 256: slower than linear at 1024
+  one.cells[3].status = Status::disturbed;          // flash at 1024 may be faster than naive
+  const Verdict verdict = judge({"", {one}});
+  CHECK(headline_of(verdict) == "linear has the fastest forward pass at 1024 tokens");
+  CHECK(verdict.rankings[0].against.empty());
+  for (const RankedRow& row : verdict.rankings[0].rows) CHECK_FALSE(row.speedup);
+}
