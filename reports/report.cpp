@@ -182,6 +182,24 @@ std::vector<result::Result> parts_of(const fs::path& path) {
   return result::by_machine(text::printable_json(result::read_result(path)).get<result::Result>());
 }
 
+/// Whether a figure shows what a ranking's headline says.
+bool shows(const Figure& figure, const verdict::Ranking& ranking) {
+  if (figure.group != ranking.task) return false;
+  if (ranking.by_quality) return figure.what.starts_with("accuracy");
+  return figure.what == (ranking.what == "step" ? "step_time" : "time");
+}
+
+/// Puts the figure that shows the verdict's answer first, with the answer as its title.
+void lead_with_answer(std::vector<Figure>& figures, const verdict::Verdict& verdict) {
+  if (verdict.rankings.empty()) return;
+  const verdict::Ranking& ranking = verdict.rankings.front();
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const Figure& figure) { return shows(figure, ranking); });
+  if (found == figures.end()) return;
+  std::rotate(figures.begin(), found, std::next(found));
+  lead_with(figures.front(), ranking.headline);
+}
+
 Section section_of(const fs::path& path, result::Result result,
                    const std::vector<claims::PaperClaim>& claims,
                    std::vector<std::string>& messages) {
@@ -202,9 +220,7 @@ Section section_of(const fs::path& path, result::Result result,
   for (Figure& figure : figures_of(section.result, published, messages)) {
     section.figures.push_back(std::move(figure));
   }
-  if (section.figures.size() > section.verdict_figures && !section.verdicts) {
-    lead_with(section.figures[section.verdict_figures], verdict::headline_of(section.verdict));
-  }
+  if (!section.verdicts) lead_with_answer(section.figures, section.verdict);
   return section;
 }
 

@@ -12,6 +12,7 @@ namespace attnbench::reports {
 
 struct Figure {
   std::string name;      ///< of its files: "kernel_time_forward"
+  std::string what;      ///< "time", "accuracy", …: what it is drawn of
   std::string title;     ///< "Time of one forward pass"
   std::string group;     ///< the panel it draws: "kernel, pass=forward"
   std::string subtitle;  ///< what all its points share: B, H, D, dtype, device, …

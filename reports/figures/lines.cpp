@@ -218,7 +218,8 @@ bool add_crossings(Json& layers, const Panel& panel, const Json& y, const Json& 
                     {"encoding",
                      {{"y", y},
                       {"opacity", legend_opacity(1)},
-                      {"tooltip", tooltip({{"series", "label"}, {"said", "crossing"}})}}}});
+                      {"tooltip", Json::array({{{"field", "series"}, {"title", "label"}},
+                                               {{"field", "said"}, {"title", "crossing"}}})}}}});
   return true;
 }
 

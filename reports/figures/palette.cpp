@@ -15,7 +15,7 @@ constexpr std::array<const char*, 7> shapes{
 /// Of mechanisms that the table lacks: plugins, Python, published models.
 constexpr std::array<std::pair<const char*, const char*>, 7> unnamed{{{"#a0522d", "#e0a080"},
                                                                       {"#00838f", "#4dd0e1"},
-                                                                      {"#6b7280", "#a8b0bd"},
+                                                                      {"#4e6a78", "#90a9b7"},
                                                                       {"#c2185b", "#f06292"},
                                                                       {"#8a8a00", "#d0d04a"},
                                                                       {"#303f9f", "#8c9eff"},
@@ -41,11 +41,13 @@ Look variant(const Look& base, int line) {
   constexpr std::array<double, 3> shades{0, 0.38, -0.38};
   const std::array<std::vector<int>, 3> dashes{{{}, {9, 3}, {3, 2}}};
   const auto at = static_cast<std::size_t>(line % variants);
-  const double shade = shades[at % shades.size()];
+  // Black has no darker shade, and its lighter one is the grey of tiled exact attention.
+  const bool black = base.colour < "#2" && base.colour.compare(3, 1, "4") < 0;
+  const double shade = shades[black ? at / dashes.size() : at % shades.size()];
   Look look = base;
   look.colour = mixed(base.colour, shade);
   look.dark = mixed(base.dark, -shade);
-  look.dash = dashes[at / shades.size()];
+  look.dash = dashes[black ? at % dashes.size() : at / shades.size()];
   const auto shape = std::find(shapes.begin(), shapes.end(), base.shape);
   look.shape = shapes[(static_cast<std::size_t>(shape - shapes.begin()) + at) % shapes.size()];
   return look;

@@ -190,6 +190,7 @@ Json with_field(Json encoding, const char* field) {
 Figure framed(Framing framing, const Panel& panel, const Palette& palette) {
   Figure figure;
   figure.name = file_name(panel, framing.what);
+  figure.what = framing.what;
   figure.title = framing.title;
   figure.caption = framing.caption;
   figure.group = panel.task_label;

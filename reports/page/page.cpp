@@ -93,7 +93,10 @@ std::string lead_html(const Section& section, std::size_t number, bool drawn) {
   const std::string ranked = ranking_html(section.verdict);
   if (!pictured && ranked.empty()) return "";
   return "<div class=\"lead\">\n" +
-         (pictured ? numbered_figure(section, number, first, drawn) : std::string()) +
+         (pictured
+              ? "<div>" + numbered_figure(section, number, first, drawn) +
+                    element("p", section.figures[first].subtitle, " class=\"dim\"") + "</div>\n"
+              : std::string()) +
          "<div class=\"ranked\">\n" + ranked + "</div>\n</div>\n";
 }
 

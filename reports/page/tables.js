@@ -61,14 +61,15 @@
   }
   function quoted(text) { return /[",\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text; }
   var special = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}", "µ": "$\\mu$" };
+    "^": "\\textasciicircum{}", "µ": "$\\mu$",
+    "<": "\\textless{}", ">": "\\textgreater{}" };
   function latex(text) {
-    return text.replace(/[\\~^µ&%$#_{}]/g, function (one) { return special[one] || "\\" + one; });
+    return text.replace(/[\\~^µ<>&%$#_{}]/g, function (one) { return special[one] || "\\" + one; });
   }
   var forms = {
     Markdown: function (rows) {
       var lines = rows.map(function (row) {
-        return "| " + row.map(function (one) { return one.replace(/\|/g, "\\|"); }).join(" | ") + " |";
+        return "| " + row.map(function (one) { return one.replace(/[|*_<\\]/g, "\\$&"); }).join(" | ") + " |";
       });
       lines.splice(1, 0, "|" + rows[0].map(function (one, i) { return i ? "--:" : ":--"; }).join("|") + "|");
       return lines.join("\n");
@@ -86,7 +87,8 @@
     button.className = "copy";
     button.textContent = words;
     button.addEventListener("click", function () {
-      navigator.clipboard.writeText(text()).then(function () {
+      var copied = navigator.clipboard ? navigator.clipboard.writeText(text()) : Promise.reject();
+      copied.then(function () {
         button.textContent = "copied";
       }, function () { button.textContent = "not allowed here"; }).then(function () {
         setTimeout(function () { button.textContent = words; }, 1500);

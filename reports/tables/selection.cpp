@@ -230,13 +230,13 @@ std::vector<Missing> missing_trainings(const Panel& panel) {
   for (const Placed& placed : panel.cells) {
     if (ended_well(*placed.cell)) ended.insert(place_of(placed));
   }
-  std::vector<Entrant> entrants;
+  std::vector<Missing> missing;
   for (const Placed& placed : panel.cells) {
-    if (!ended.insert(place_of(placed)).second) continue;
-    entrants.push_back(
-        {placed.series, {}, placed.cell->status, {}, result::is_unchecked(*placed.cell)});
+    const result::CellRecord& cell = *placed.cell;
+    if (!ended.insert(place_of(placed)).second || cell.status == Status::unsupported) continue;
+    missing.push_back({placed.series, cell.status, result::is_unchecked(cell)});
   }
-  return missing_at(entrants, {}, 0, false).below;
+  return missing;
 }
 
 bool has_trainings(const Panel& panel) {

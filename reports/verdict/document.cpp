@@ -1,5 +1,6 @@
 #include "reports/verdict/document.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/verdict/ranking.hpp"
@@ -128,14 +129,14 @@ void add_times(Json& json, const std::string& prefix, const std::optional<Estima
   json[prefix + "high_seconds"] = time->high;
 }
 
-Json row_json(const std::string& axis, const RankedRow& row) {
+Json row_json(const RankedRow& row) {
   Json json = {{"label", row.label},
                {"implementation", row.implementation},
                {"exact", row.exact},
-               {"faster_from", row.faster_from},
                {"fastest", row.fastest},
                {"fastest_step", row.fastest_step},
                {"best_quality", row.best_quality}};
+  if (!row.faster_from.empty()) json["faster_from"] = row.faster_from;
   add_times(json, "", row.time);
   if (row.ended) json["status"] = to_string(*row.ended);
   if (row.speedup) {
@@ -145,21 +146,25 @@ Json row_json(const std::string& axis, const RankedRow& row) {
   add(json, "workspace_bytes", row.workspace_bytes);
   add(json, "state_bytes", row.state_bytes);
   add_times(json, "step_", row.step);
-  if (row.quality) json["quality"] = accuracy_json(axis, *row.quality);
+  if (row.quality) json["quality"] = accuracy_json("", *row.quality);
   return json;
 }
 
 Json ranking_json(const Ranking& ranking) {
-  Json json = {{"headline", ranking.headline},
-               {"conditions", ranking.conditions},
-               {"timed", ranking.timed},
-               {"axis", ranking.axis},
-               {"against", ranking.against},
-               {"step_place", ranking.step_place},
-               {"judged_by", ranking.measure.words},
-               {"rows", Json::array()}};
+  Json json = {{"headline", ranking.headline}, {"conditions", ranking.conditions},
+               {"timed", ranking.timed},       {"axis", ranking.axis},
+               {"task", ranking.task},         {"rows", Json::array()}};
+  for (const auto& [key, text] :
+       {std::pair("against", ranking.against), std::pair("step_place", ranking.step_place),
+        std::pair("step_conditions", ranking.step_conditions),
+        std::pair("quality_of", ranking.quality_of)}) {
+    if (!text.empty()) json[key] = text;
+  }
+  const bool learned = std::any_of(ranking.rows.begin(), ranking.rows.end(),
+                                   [](const RankedRow& row) { return row.quality.has_value(); });
+  if (learned) json["judged_by"] = ranking.measure.words;
   add(json, "at", ranking.at);
-  for (const RankedRow& row : ranking.rows) json["rows"].push_back(row_json(ranking.axis, row));
+  for (const RankedRow& row : ranking.rows) json["rows"].push_back(row_json(row));
   return json;
 }
 

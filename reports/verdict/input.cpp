@@ -1,6 +1,7 @@
 #include "reports/verdict/input.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "core/result/crossover.hpp"
 #include "core/text/format.hpp"
@@ -31,10 +32,51 @@ std::string implementation_text(const result::CellRecord& cell, const std::strin
   return text;
 }
 
-Candidate cell_of(const Placed& placed, const std::string& conditions, const Ranked& ranked_time) {
+/// What cells must share for their times to be compared, besides the axis.
+constexpr std::array<const char*, 8> kind_keys{"pattern", "pass",  "scope", "dtype",
+                                               "device",  "batch", "heads", "head_dim"};
+
+std::string kind_text(const Placed& placed, const std::string& axis, const char* key) {
+  if (key == axis) return "";
+  const auto value = value_of(*placed.cell, key);
+  return value ? text::human_value(*value) : "";
+}
+
+std::string kind_of(const Placed& placed, const std::string& axis) {
+  std::string kind;
+  for (const char* key : kind_keys) kind += kind_text(placed, axis, key) + "\n";
+  return kind;
+}
+
+/// ", ranked: causal" where the cells of one place are of several kinds: that of exact attention.
+std::string ranked_words(const Panel& panel) {
+  const auto ranked = std::find_if(panel.cells.begin(), panel.cells.end(), [](const Placed& one) {
+    return one.cell->mechanism == exact_mechanism;
+  });
+  const Placed& own = ranked == panel.cells.end() ? panel.cells.front() : *ranked;
+  std::string text;
+  for (const char* key : kind_keys) {
+    const bool differs =
+        std::any_of(panel.cells.begin(), panel.cells.end(), [&](const Placed& one) {
+          return (one.x == own.x || !one.x || !own.x) &&
+                 kind_text(one, panel.axis, key) != kind_text(own, panel.axis, key);
+        });
+    if (!differs) continue;
+    text += (text.empty() ? "ranked: " : " ") + kind_text(own, panel.axis, key);
+  }
+  return text;
+}
+
+Candidate cell_of(const Placed& placed, const std::string& axis, const std::string& conditions,
+                  const Ranked& ranked_time) {
   const result::CellRecord& record = *placed.cell;
   Candidate cell;
   cell.label = placed.series;
+  // Along an axis of words each value is a line of its own.
+  if (placed.x && !placed.x->is_number()) {
+    cell.label += ", " + axis + "=" + text::human_value(*placed.x);
+  }
+  cell.kind = kind_of(placed, axis);
   cell.implementation = implementation_text(record, conditions);
   cell.exact = record.mechanism == exact_mechanism;
   cell.x = place_of(placed.x);
@@ -93,9 +135,12 @@ PanelQuestion question_of(const Panel& panel) {
   question.axis = panel.axis;
   question.conditions = shared_settings(panel);
   if (panel.task == "decode") tell_of_decoding(question, panel);
+  if (const std::string ranked = ranked_words(panel); !ranked.empty()) {
+    question.conditions += (question.conditions.empty() ? "" : ", ") + ranked;
+  }
   const Ranked ranked_time = ranked_times(panel);
   for (const Placed& placed : panel.cells) {
-    question.cells.push_back(cell_of(placed, question.conditions, ranked_time));
+    question.cells.push_back(cell_of(placed, panel.axis, question.conditions, ranked_time));
     const std::string& primary = placed.cell->primary;
     if (question.what.empty()) question.what = primary;
     if (question.what != primary && !primary.empty()) question.what = "time";

@@ -24,7 +24,7 @@ Grid grid_of(const Ranking& ranking, text::Letters letters);
 std::string headline_of(const Verdict& verdict);
 
 /// Whether an answer is in a table.
-bool is_ranked(const Answer& answer);
+bool is_in_table(const Answer& answer);
 
 /// What is at its top left.
 inline constexpr const char* ranked_things = "mechanism";

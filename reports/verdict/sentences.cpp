@@ -257,7 +257,10 @@ std::string found_text(const CrossingStatement& crossover) {
 std::string short_text_of(const CrossingStatement& crossover) {
   switch (crossover.crossing) {
     case CrossingKind::found:
-      if (crossover.within_gap) return "<= " + place_text("length", crossover.high);
+      if (crossover.within_gap) {
+        return (crossover.low ? place_text("length", *crossover.low) + " to " : "<= ") +
+               place_text("length", crossover.high);
+      }
       return rounded_length(crossover.length) + " (" +
              (crossover.low ? rounded_length(*crossover.low) + " to " : "<= ") +
              rounded_length(crossover.high) + ")";
@@ -379,7 +382,7 @@ std::string text_of(const Verdict& verdict, const TableStyle& style) {
     text += table(grid_of(ranking, style.letters), ranked_things, style);
   }
   for (const Answer& answer : verdict.answers) {
-    if (is_ranked(answer)) continue;
+    if (is_in_table(answer)) continue;
     const std::vector<Line> lines = lines_of(answer);
     if (lines.empty()) continue;
     text += "  " + answer.task + "\n";

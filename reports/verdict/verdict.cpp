@@ -19,24 +19,41 @@ std::vector<std::optional<double>> places_of(const PanelQuestion& question) {
   return {places.begin(), places.end()};
 }
 
-bool is_ranked(const Candidate& cell) {
-  return cell.status == Status::ok && cell.time && cell.over_rounds && cell.time->low > 0;
+/// Those among which things are compared: what has no place stands at each of the others.
+std::vector<std::optional<double>> compared_places(const PanelQuestion& question) {
+  std::vector<std::optional<double>> places = places_of(question);
+  if (places.size() > 1) std::erase(places, std::optional<double>());
+  return places;
 }
 
-std::vector<const Candidate*> ranked_at(const PanelQuestion& question,
-                                        const std::optional<double>& x) {
-  std::vector<const Candidate*> cells;
+/// The cells of one kind that stand at a place, as if it were their own.
+std::vector<Candidate> cells_at(const PanelQuestion& question, const std::optional<double>& x,
+                                const std::string& kind) {
+  std::vector<Candidate> cells;
   for (const Candidate& cell : question.cells) {
-    if (is_ranked(cell) && cell.x == x) cells.push_back(&cell);
+    if (cell.kind != kind || (cell.x && cell.x != x)) continue;
+    cells.push_back(cell);
+    cells.back().x = x;
   }
   return cells;
 }
 
+/// The kind that is ranked at a place: that of exact attention, else of the first cell.
+std::string ranked_kind(const PanelQuestion& question, const std::optional<double>& x) {
+  const Candidate* first = nullptr;
+  for (const Candidate& cell : question.cells) {
+    if (cell.x && cell.x != x) continue;
+    if (cell.exact) return cell.kind;
+    if (first == nullptr) first = &cell;
+  }
+  return first == nullptr ? "" : first->kind;
+}
+
 /// The cells that have a time, or should.
-std::vector<Entrant> entrants_of(const std::vector<Candidate>& cells) {
+std::vector<Entrant> entrants_of(const std::vector<Candidate>& cells, const std::string& kind) {
   std::vector<Entrant> entrants;
   for (const Candidate& cell : cells) {
-    if (cell.status == Status::ok && !cell.time) continue;
+    if (cell.kind != kind || (cell.status == Status::ok && !cell.time)) continue;
     entrants.push_back({cell.label, cell.x, cell.status,
                         is_ranked(cell) ? cell.time : std::optional<Time>(), cell.unchecked});
   }
@@ -63,45 +80,68 @@ void Exact::add(const Candidate& cell) {
   time->high = std::min(time->high, cell.time->high);
 }
 
-/// By place, for those at which any was asked for.
-std::map<std::optional<double>, Exact> exact_lines(const PanelQuestion& question) {
-  std::map<std::optional<double>, Exact> lines;
-  std::vector<Candidate> cells;
+using PlaceAndKind = std::pair<std::optional<double>, std::string>;
+
+/// By place and kind, for those at which any was asked for.
+std::map<PlaceAndKind, Exact> exact_lines(const PanelQuestion& question) {
+  std::set<std::string> kinds;
   for (const Candidate& cell : question.cells) {
-    if (!cell.exact) continue;
-    cells.push_back(cell);
-    Exact& exact = lines[cell.x];
-    if (is_ranked(cell)) exact.add(cell);
+    if (cell.exact) kinds.insert(cell.kind);
   }
-  const std::vector<Entrant> entrants = entrants_of(cells);
-  for (auto& [place, exact] : lines) {
-    const double bound = exact.time ? exact.time->high : std::numeric_limits<double>::infinity();
-    exact.missing = missing_at(entrants, place, bound, rises(question)).below;
+  std::map<PlaceAndKind, Exact> lines;
+  for (const std::string& kind : kinds) {
+    std::vector<Candidate> all;
+    for (const std::optional<double>& x : compared_places(question)) {
+      for (const Candidate& cell : cells_at(question, x, kind)) {
+        if (!cell.exact) continue;
+        all.push_back(cell);
+        Exact& exact = lines[{x, kind}];
+        if (is_ranked(cell)) exact.add(cell);
+      }
+    }
+    const std::vector<Entrant> entrants = entrants_of(all, kind);
+    for (auto& [at, exact] : lines) {
+      if (at.second != kind) continue;
+      const double bound = exact.time ? exact.time->high : std::numeric_limits<double>::infinity();
+      exact.missing = missing_at(entrants, at.first, bound, rises(question)).below;
+    }
   }
   return lines;
 }
 
+/// The entrants of one kind, each at every place where it stands.
+std::vector<Entrant> entrants_everywhere(const PanelQuestion& question, const std::string& kind) {
+  std::vector<Candidate> all;
+  for (const std::optional<double>& x : compared_places(question)) {
+    for (Candidate& cell : cells_at(question, x, kind)) all.push_back(std::move(cell));
+  }
+  return entrants_of(all, kind);
+}
+
 std::vector<Fastest> rank(const PanelQuestion& question) {
-  const std::vector<Entrant> entrants = entrants_of(question.cells);
-  const std::map<std::optional<double>, Exact> exact = exact_lines(question);
+  const std::map<PlaceAndKind, Exact> exact = exact_lines(question);
   std::vector<Fastest> all;
-  for (const std::optional<double>& x : places_of(question)) {
-    const std::vector<const Candidate*> cells = ranked_at(question, x);
+  for (const std::optional<double>& x : compared_places(question)) {
+    const std::string kind = ranked_kind(question, x);
+    std::vector<Candidate> cells = cells_at(question, x, kind);
+    std::erase_if(cells, [](const Candidate& cell) { return !is_ranked(cell); });
     if (cells.size() < 2) continue;
     std::vector<Time> times;
-    for (const Candidate* cell : cells) times.push_back(*cell->time);
+    for (const Candidate& cell : cells) times.push_back(*cell.time);
     Fastest fastest;
     fastest.x = x;
+    fastest.kind = kind;
     for (const std::size_t i : least_of(times)) {
       if (fastest.labels.empty()) {
         fastest.time = times[i];
-        fastest.implementation = cells[i]->implementation;
+        fastest.implementation = cells[i].implementation;
       }
-      fastest.labels.push_back(cells[i]->label);
+      fastest.labels.push_back(cells[i].label);
     }
-    fastest.missing = missing_at(entrants, x, fastest.time.high, rises(question));
+    fastest.missing =
+        missing_at(entrants_everywhere(question, kind), x, fastest.time.high, rises(question));
     if (!fastest.missing.below.empty()) fastest.labels.clear();
-    const auto line = exact.find(x);
+    const auto line = exact.find({x, kind});
     if (line != exact.end() && line->second.missing.empty()) {
       fastest.exact = line->second.time;
       fastest.exact_implementation = line->second.implementation;
@@ -127,15 +167,15 @@ void Beside::add_gap(double length, const std::vector<Missing>& missing) {
   gap.lengths.insert(std::lower_bound(gap.lengths.begin(), gap.lengths.end(), length), length);
 }
 
-Beside beside(const std::map<std::optional<double>, Exact>& lines, const PanelQuestion& question,
+Beside beside(const std::map<PlaceAndKind, Exact>& lines, const PanelQuestion& question,
               const std::string& label) {
   Beside all;
   for (const Candidate& cell : question.cells) {
     if (cell.label != label || cell.exact || !cell.x) continue;
-    const auto line = lines.find(cell.x);
+    const auto line = lines.find({cell.x, cell.kind});
     if (line == lines.end()) continue;
     const Exact& exact = line->second;
-    const auto missing = missing_at(entrants_of({cell}), cell.x, 0, false).below;
+    const auto missing = missing_at(entrants_of({cell}, cell.kind), cell.x, 0, false).below;
     all.add_gap(*cell.x, missing.empty() ? exact.missing : missing);
     if (is_ranked(cell) && exact.time && exact.missing.empty()) all.own[*cell.x] = &cell;
   }
@@ -154,7 +194,7 @@ std::vector<std::string> labels_of(const PanelQuestion& question) {
 
 std::vector<CrossingStatement> crossings_of(const PanelQuestion& question) {
   if (question.axis != "length") return {};
-  const std::map<std::optional<double>, Exact> exact = exact_lines(question);
+  const std::map<PlaceAndKind, Exact> exact = exact_lines(question);
   std::vector<CrossingStatement> all;
   for (const std::string& label : labels_of(question)) {
     Beside lines = beside(exact, question, label);
@@ -164,7 +204,7 @@ std::vector<CrossingStatement> crossings_of(const PanelQuestion& question) {
     for (const auto& [length, cell] : lines.own) {
       lengths.push_back(length);
       own.push_back(*cell->time);
-      other.push_back(*exact.at(length).time);
+      other.push_back(*exact.at({length, cell->kind}).time);
     }
     for (const Gap& gap : lines.gaps) {
       without.insert(without.end(), gap.lengths.begin(), gap.lengths.end());
@@ -176,7 +216,7 @@ std::vector<CrossingStatement> crossings_of(const PanelQuestion& question) {
               ? *std::lower_bound(lengths.begin(), std::prev(lengths.end()), crossover.high)
               : lengths.back();
       crossover.implementation = lines.own.at(place)->implementation;
-      crossover.against = exact.at(place).implementation;
+      crossover.against = exact.at({place, lines.own.at(place)->kind}).implementation;
     } else if (lengths.size() + without.size() >= 2) {
       crossover.crossing = CrossingKind::missing;
     } else {
@@ -298,6 +338,10 @@ std::vector<Exception> exceptions_of(const VerdictInput& input) {
 }
 
 }  // namespace
+
+bool is_ranked(const Candidate& cell) {
+  return cell.status == Status::ok && cell.time && cell.over_rounds && cell.time->low > 0;
+}
 
 Verdict judge(const VerdictInput& input) {
   Verdict verdict;

@@ -23,7 +23,8 @@ struct Candidate {
   std::string label;           ///< its line in tables and figures
   std::string implementation;  ///< "latte/fused, 32 latents per head"
   bool exact = false;          ///< exact attention, whatever computes it
-  std::optional<double> x;     ///< its place on the axis
+  std::string kind;            ///< what cells must share to be compared: pattern, scope, dtype, …
+  std::optional<double> x;     ///< its place on the axis; absent where it has no such option
   Status status = Status::ok;
   bool unchecked = false;  ///< an error that is one of the check alone
   std::optional<Time> time;
@@ -71,13 +72,15 @@ struct VerdictInput {
   std::vector<PanelQuestion> questions;
 };
 
-/// What is fastest at one place of the axis. Nothing is where something missing may be faster.
+/// What is fastest at one place of the axis, of the cells that may be compared with exact attention
+/// (with the first cell where there is none). Nothing is where something missing may be faster.
 struct Fastest {
   std::optional<double> x;
   MissingAt missing;                ///< what may be faster, and what is slower already before it
   std::vector<std::string> labels;  ///< by median; more than one where intervals overlap
   std::string implementation;       ///< of the first
   Time time;                        ///< of the first
+  std::string kind;                 ///< of the cells compared
   /// Of the fastest exact attention there; absent without one, and where something exact that is
   /// missing may be faster.
   std::optional<Time> exact;
@@ -153,7 +156,7 @@ struct RankedRow {
   bool exact = false;
   std::string faster_from;      ///< the crossover in short: "1000 (880 to 1300)", "not up to 2048"
   std::optional<Time> time;     ///< at the table's place
-  std::optional<Status> ended;  ///< of what has no time there that ranks
+  std::optional<Status> ended;  ///< of what has no time there; ok of what one process timed
   bool fastest = false;         ///< or not to be told from the fastest
   std::optional<Estimate> speedup;  ///< over the fastest exact attention, there
   std::optional<double> workspace_bytes;
@@ -168,13 +171,17 @@ struct RankedRow {
 /// other questions of the result stand beside the first table's times.
 struct Ranking {
   std::string headline;  ///< the answer in one sentence without machine; empty without one
+  std::string task;      ///< of the question that it answers
+  std::string what;      ///< is timed, as in the question; empty where nothing is
   std::string conditions;
   std::string timed;  ///< "forward pass"; empty where nothing was
   std::string place;  ///< what `at` counts: "length"
   std::string axis;
-  std::optional<double> at;  ///< the greatest place at which two or more have a time
-  std::string against;       ///< the exact attention that speed-ups are over
-  std::string step_place;    ///< "a context of length 8192"
+  std::optional<double> at;     ///< the greatest place at which two or more have a time
+  std::string against;          ///< the exact attention that speed-ups are over
+  std::string step_place;       ///< "a context of length 8192"
+  std::string step_conditions;  ///< those of the steps that are not the times' own
+  std::string quality_of;       ///< "mqar (T=64)", where another task's qualities are beside times
   QualityMeasure measure = {};
   bool by_quality = false;  ///< the rows' order, and what the headline says
   std::vector<RankedRow> rows;
@@ -182,11 +189,13 @@ struct Ranking {
 
 struct Verdict {
   std::vector<Answer> answers;
-  std::vector<Ranking>
-      rankings;  ///< of the answers that rank something; the first has the headline
+  std::vector<Ranking> rankings;  ///< of answers that rank something, the result's own first
   std::vector<Exception> exceptions;
   std::string sentence;  ///< one to repeat, with machine, dtype and scope; may be empty
 };
+
+/// Whether a cell has a time that ranks: ok, and over rounds.
+bool is_ranked(const Candidate& cell);
 
 /// Ranks cells that are ok and timed over rounds; two whose intervals overlap are not told apart,
 /// and nothing is said that a cell without such a time could overturn.

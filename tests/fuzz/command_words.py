@@ -123,6 +123,7 @@ COMMANDS = {
     + ["--jobs", "--sbatch-option", "--setup", "--again", "--retry", "--out"]
     + ["--seed", "--threads", "--rounds"],
     "status": ["--every"],
+    "watch": ["--every", "--out"],
     "trend": ["--history", "--out"],
 }
 # Of `figures`: these measure for hours, and write into the sources of the program. They are left out
@@ -136,7 +137,7 @@ GOOD = {"validate": ["tiny.json"], "plan": ["tiny.json", "softmax", "latte"],
         "new": ["mine"], "schema": ["result", "suite"], "import": ["result.json"],
         "figures": ["latte_v1", "latte_v1.figure_2", "lavo", "quickstart"],
         "merge": ["tiny_run", "result.json", "submission"],
-        "submit": ["tiny.json", "softmax", "latte"], "status": ["submission"],
+        "submit": ["tiny.json", "softmax", "latte"], "status": ["submission"], "watch": ["tiny_run"],
         "trend": ["result.json", "tiny_run"]}
 MEASURES = ("run", "ab", "check")
 # Each start of these has a worker load LibTorch or measures: fewer of them are as telling.

@@ -9,11 +9,13 @@
 #include <thread>
 
 #include "core/failure.hpp"
+#include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/folder/journal.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
+#include "harness/program/run/plan/planning.hpp"
 #include "harness/program/run/supervise/live_table.hpp"
 
 namespace attnbench::commands {
@@ -34,23 +36,38 @@ std::string state_line(std::size_t cells, std::size_t rounds, bool at_work) {
          (at_work ? "still measuring" : "nobody measures");
 }
 
+/// A task's table, or how wide it would be.
+std::string table_text(const run::LiveTable& table, const std::string& task) {
+  std::string text;
+  const auto lines = table.lines(task, terminal_width(200), run::any_size);
+  for (const std::string& line : lines) text += line + "\n";
+  if (!lines.empty()) return text + "\n";
+  const auto wide = table.lines(task, run::any_size, run::any_size);
+  if (wide.empty()) return "";
+  return text::printable(task) + ": a table of " +
+         std::to_string(text::display_width(wide.front())) +
+         " columns, more than this terminal has\n\n";
+}
+
 std::string look_at(const fs::path& journal, bool at_work) {
-  const run::JournalContents contents = run::read_journal(journal);
-  const auto header = contents.header.get<run::JournalHeader>();
+  run::JournalContents contents;
   std::vector<Cell> cells;
-  for (const Json& cell : header.cells) cells.push_back(cell.get<Cell>());
+  try {
+    contents = run::read_journal(journal);
+    cells = run::cells_from(contents.header.at("cells"));
+  } catch (const std::exception&) {
+    if (!at_work) throw;  // else its first line is being written
+    return "the run has not begun to measure\n";
+  }
   run::LiveTable table(cells);
+  if (!at_work) table.conclude();
   std::size_t rounds = 0;
   for (const auto& [id, records] : contents.rounds) {
     for (const result::RoundRecord& record : records) table.add(record);
     rounds += records.size();
   }
   std::string text;
-  for (const std::string& task : table.tasks()) {
-    const auto lines = table.lines(task, terminal_width(200), run::any_height);
-    for (const std::string& line : lines) text += line + "\n";
-    if (!lines.empty()) text += "\n";
-  }
+  for (const std::string& task : table.tasks()) text += table_text(table, task);
   return text + state_line(cells.size(), rounds, at_work) + "\n";
 }
 

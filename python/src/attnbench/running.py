@@ -22,7 +22,7 @@ from attnbench.results import read
 from attnbench.verdicts import verdict
 
 # Flags that are said once for each of several values; settings have theirs in one list.
-REPEATED = {"--data", "--fail-on", "--only", "--plugin", "--retry", "--skip", "--with"}
+REPEATED = {"--data", "--fail-on", "--only", "--plugin", "--retry", "--shape", "--skip", "--with"}
 
 Suite = Mapping[str, Any] | str | os.PathLike[str] | Sequence[Mechanism] | Callable[..., Any] | None
 

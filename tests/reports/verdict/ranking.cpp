@@ -85,7 +85,7 @@ TEST_CASE("a table ranks by time at the longest length, and holds each to exact 
   CHECK_THAT(grid.note, Contains("forward pass at length 1024, over exact attention (softmax/"));
   CHECK(ranking.headline ==
         "linear has the fastest forward pass at 1024 tokens: 4.0 (3.8 to 4.2) times as fast as "
-        "exact attention, and faster from 410 tokens on");
+        "exact attention, and faster from 410 (400 to 420) tokens on");
   CHECK_THAT(text_of(verdict, {}), Contains("linear") && Contains("4.0 (3.8 to 4.2)"));
 }
 
@@ -129,9 +129,10 @@ TEST_CASE("a headline says no more than the intervals do", "[verdict]") {
   CHECK(judge({"", {one}}).rankings[0].rows.back().ended == Status::disturbed);
   one = ranked_question();
   one.cells[1].time = Time{0.004, 0.0039, 0.0041};
-  CHECK(headline(one) ==
-        "slow and linear have the fastest forward pass at 1024 tokens: 4.0 times as fast as exact "
-        "attention");
+  CHECK(
+      headline(one) ==
+      "slow and linear, which cannot be told apart, have the fastest forward pass at 1024 tokens: "
+      "3.8 to 4.2 times as fast as exact attention");
   one = ranked_question("latte, scan");
   CHECK_THAT(headline(one), Catch::StartsWith("\"latte, scan\" has the fastest"));
   for (Candidate& cell : one.cells) cell.exact = false;
@@ -154,7 +155,10 @@ TEST_CASE("trainings are ranked by seeds, and times at sizes of a mechanism's ow
   one.accuracies[0].high = 0.985;
   CHECK_THAT(headline_of(judge({"", {one}})), Contains("gla and latte") && Contains("overlap"));
   for (Accuracy& each : one.accuracies) each.seeds = 1;
-  CHECK_THAT(headline_of(judge({"", {one}})), Contains("of one seed each"));
+  CHECK(
+      headline_of(judge({"", {one}})) ==
+      "The accuracies, from 0.990 (gla) to 0.900 (latte), are not ranked: that takes two seeds or "
+      "more of each");
   one.untrained = {{"linear", Status::timeout, false}};
   CHECK_THAT(headline_of(judge({"", {one}})),
              Contains("cannot be told what has the highest accuracy"));
@@ -170,4 +174,74 @@ TEST_CASE("no ratio is over the next best of exact attention", "[verdict]") {
   CHECK(headline_of(verdict) == "linear has the fastest forward pass at 1024 tokens");
   CHECK(verdict.rankings[0].against.empty());
   for (const RankedRow& row : verdict.rankings[0].rows) CHECK_FALSE(row.speedup);
+}
+
+TEST_CASE("what is of another pattern is neither ranked nor held to exact attention", "[verdict]") {
+  PanelQuestion one = ranked_question();
+  for (Candidate& cell : one.cells) cell.kind = cell.label == "linear" ? "both ways" : "causal";
+  const Verdict verdict = judge({"", {one}});
+  CHECK(headline_of(verdict) == "Nothing is faster than exact attention at 1024 tokens");
+  const RankedRow& first = verdict.rankings[0].rows[0];
+  CHECK(first.label == "linear");  // its time is shown
+  CHECK_FALSE(first.fastest);
+  CHECK_FALSE(first.speedup);
+  CHECK(verdict.answers[0].crossings.size() == 1);
+  CHECK(verdict.answers[0].crossings[0].label == "slow");
+}
+
+TEST_CASE("what has no place on the axis is compared at each", "[verdict]") {
+  PanelQuestion one = ranked_question();
+  one.axis = one.place = "latents_total";
+  std::erase_if(one.cells, [](const Candidate& cell) { return cell.exact && cell.x == 256.0; });
+  for (Candidate& cell : one.cells) {
+    if (cell.exact) cell.x.reset();  // 16 ms, whatever the latents
+  }
+  const Verdict verdict = judge({"", {one}});
+  REQUIRE(verdict.answers[0].fastest.size() == 2);
+  CHECK(verdict.answers[0].fastest[0].x == 256.0);
+  CHECK(headline_of(verdict) ==
+        "linear has the fastest forward pass at 1024 latents: 4.0 (3.8 to 4.2) times as fast as "
+        "exact attention");
+}
+
+TEST_CASE("of exact attention alone the headline names the fastest", "[verdict]") {
+  PanelQuestion one = ranked_question();
+  for (Candidate& cell : one.cells) {
+    cell.exact = true;
+    if (cell.label == "slow") cell.workspace_bytes = 1;
+  }
+  CHECK(headline_of(judge({"", {one}})) == "linear has the fastest forward pass at 1024 tokens");
+}
+
+TEST_CASE("nothing is bold beside a competitor that is missing", "[verdict]") {
+  const auto best_of = [](const PanelQuestion& one) {
+    return grid_of(judge({"", {one}}).rankings[0], attnbench::text::Letters::ascii).best;
+  };
+  PanelQuestion one = ranked_question();
+  one.cells[1].workspace_bytes = 1;  // slow at 1024
+  CHECK(best_of(one).contains({2, 3}));
+  one.cells[3].status = Status::crashed;
+  one.cells[3].workspace_bytes.reset();
+  for (const auto& [row, column] : best_of(one)) CHECK(column != 3);
+  PanelQuestion alike = ranked_question();
+  for (Candidate& cell : alike.cells) cell.workspace_bytes = 7;
+  for (const auto& [row, column] : best_of(alike)) CHECK(column != 3);
+}
+
+TEST_CASE("several tables say which task each is of, and steps under which conditions",
+          "[verdict]") {
+  PanelQuestion recall, listops;
+  recall.task = "recall";
+  listops.task = "listops";
+  for (PanelQuestion* one : {&recall, &listops}) {
+    one->accuracies = {{"latte", {}, 0.9, 0.9, 0.9, 1, 512.0}};
+  }
+  const Verdict verdict = judge({"", {recall, listops}});
+  REQUIRE(verdict.rankings.size() == 2);
+  CHECK(verdict.rankings[0].headline == "recall: The accuracy: 0.900 (latte)");
+  CHECK(verdict.rankings[1].headline == "listops: The accuracy: 0.900 (latte)");
+  PanelQuestion steps = steps_question();
+  steps.conditions = "B=4, H=4, D=64, float32, cpu";
+  const Ranking joined = judge({"", {ranked_question(), steps}}).rankings[0];
+  CHECK_THAT(where_text(joined), Contains("steps at a context of length 1024 (B=4); B=1, H=4"));
 }

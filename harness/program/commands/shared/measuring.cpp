@@ -148,7 +148,9 @@ void print_tables(const result::Result& document) {
 }
 
 void print_cells(const result::Result& document, const reports::verdict::Verdict& verdict) {
-  if (verdict.rankings.empty()) return print_tables(document);
+  const bool learned = std::any_of(verdict.answers.begin(), verdict.answers.end(),
+                                   [](const auto& one) { return !one.accuracies.empty(); });
+  if (verdict.rankings.empty() || learned) return print_tables(document);
   const reports::TableStyle style = terminal_style(80);
   print_styled(reports::failures(document, style), style);
   print_coloured(reports::status_line(document) + "\n");

@@ -62,8 +62,10 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
 
 /// Prints the table of a result, as wide as the terminal, and how many cells ended how.
 void print_tables(const result::Result& document);
-/// What is to be seen of the cells where the verdict follows: those that are not ok, and all tables
-/// where the verdict has none.
+
+/// Prints what is to be seen of the cells where the verdict follows: those that are not ok; all
+/// tables where the verdict has none, and of trainings, whose learning rates and baselines no
+/// verdict has.
 void print_cells(const result::Result& document, const reports::verdict::Verdict& verdict);
 
 /// Prints the verdict of a result, if it has one.

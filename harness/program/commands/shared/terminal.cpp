@@ -39,7 +39,7 @@ std::size_t aligned_columns(const std::vector<std::size_t>& widths, std::size_t 
 
 std::size_t terminal_width(std::size_t otherwise) {
   winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20;
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : otherwise;
 }
 

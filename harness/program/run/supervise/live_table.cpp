@@ -101,7 +101,7 @@ std::string LiveTable::task_of(const std::string& cell) const {
 
 std::string LiveTable::text_of(const std::string& cell) const {
   const auto found = rounds_.find(cell);
-  if (found == rounds_.end()) return "…";
+  if (found == rounds_.end()) return unknown_;
   std::vector<double> quiet, disturbed;
   for (const result::RoundRecord& record : found->second) {
     if (!record.ok()) return to_string(record.status);
@@ -136,10 +136,11 @@ std::vector<std::string> LiveTable::lines(const std::string& task, std::size_t w
   rows = distinct(rows);
   columns = distinct(columns);
   if (texts.size() < 2 || rows.size() + 1 > height) return {};
-  std::size_t label_width = text::display_width(task);
+  const std::string heading = text::printable(task);
+  std::size_t label_width = text::display_width(heading);
   for (const std::string& row : rows) label_width = std::max(label_width, text::display_width(row));
   label_width = std::min(label_width, max_label);
-  std::vector<std::string> lines{text::pad_right(text::shorten(task, label_width), label_width)};
+  std::vector<std::string> lines{text::pad_right(text::shorten(heading, label_width), label_width)};
   for (const std::string& row : rows) {
     lines.push_back(text::pad_right(text::shorten(row, label_width), label_width));
   }

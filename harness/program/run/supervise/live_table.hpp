@@ -11,16 +11,19 @@
 
 namespace attnbench::run {
 
-/// A height that all tables fit into.
-inline constexpr std::size_t any_height = static_cast<std::size_t>(-1);
+/// A width and a height that all tables fit into.
+inline constexpr std::size_t any_size = static_cast<std::size_t>(-1);
 
 class LiveTable {
  public:
   /// Without cells it stays empty.
   explicit LiveTable(const std::vector<Cell>& cells = {});
 
-  /// Takes what a round found of its cell; of other cells nothing.
+  /// Takes what a round found of its cell; it shows nothing of cells that are not its own.
   void add(const result::RoundRecord& record);
+
+  /// Nothing more will come: what is not known is "–" from here on.
+  void conclude() { unknown_ = "–"; }
 
   /// The tasks' labels, in the cells' order.
   const std::vector<std::string>& tasks() const { return tasks_; }
@@ -40,6 +43,7 @@ class LiveTable {
   };
   std::string text_of(const std::string& cell) const;
 
+  std::string unknown_ = "…";
   std::vector<std::string> tasks_;
   std::vector<std::pair<std::string, Place>> places_;  ///< by cell, in their order
   std::map<std::string, std::vector<result::RoundRecord>> rounds_;

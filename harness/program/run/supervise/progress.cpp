@@ -27,7 +27,7 @@ Window window_of(std::FILE* stream) {
   winsize size{};
   Window window;
   if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return window;
-  if (size.ws_col > 20) window.columns = size.ws_col;
+  if (size.ws_col > 1) window.columns = size.ws_col;
   if (size.ws_row > 1) window.rows = size.ws_row;
   return window;
 }

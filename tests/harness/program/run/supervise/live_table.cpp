@@ -5,7 +5,7 @@
 using attnbench::Cell;
 using attnbench::Status;
 using attnbench::result::RoundRecord;
-using attnbench::run::any_height;
+using attnbench::run::any_size;
 using attnbench::run::LiveTable;
 
 namespace {
@@ -58,7 +58,7 @@ TEST_CASE("a live table has the median of each cell's rounds so far", "[progress
   // What fits nowhere is left out rather than broken.
   CHECK(table.lines("forward", 20, 24).empty());
   CHECK(table.lines("forward", 80, 2).empty());
-  CHECK(table.lines("step", 80, any_height).empty());
+  CHECK(table.lines("step", 80, any_size).empty());
   CHECK(LiveTable().lines("forward", 80, 24).empty());
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("a live table shows what trainings learned, and what else tells cells 
   round.measured.training.emplace();
   round.measured.metrics["accuracy"] = 0.98765;
   table.add(round);
-  const Lines lines = table.lines("recall", 100, any_height);
+  const Lines lines = table.lines("recall", 100, any_size);
   REQUIRE(lines.size() == 2);
   CHECK_THAT(lines[0], Catch::Contains("learning_rate 0.001") && Catch::Contains("0.003"));
   CHECK_THAT(lines[1], Catch::StartsWith("gla, order=shuffled") && Catch::EndsWith("0.988"));
