@@ -185,7 +185,10 @@ std::vector<result::Result> parts_of(const fs::path& path) {
 /// Whether a figure shows what a ranking's headline says.
 bool shows(const Figure& figure, const verdict::Ranking& ranking) {
   if (figure.group != ranking.task) return false;
-  if (ranking.by_quality) return figure.what.starts_with("accuracy");
+  if (ranking.by_quality) {
+    static const std::set<std::string> shown{"accuracy", "bits_per_byte"};
+    return shown.contains(figure.what) || figure.what.ends_with("_over_state");
+  }
   return figure.what == (ranking.what == "step" ? "step_time" : "time");
 }
 

@@ -12,6 +12,7 @@ with the reason; with CI set that is a failure.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -27,7 +28,7 @@ sys.path.insert(0, str(ROOT / "docs/site"))
 from build import prepared  # noqa: E402
 
 WIDTHS = (1440, 390)
-PAGES, KEPT, BROWSER = {}, None, None
+PAGES, HEALTHY, KEPT, BROWSER = {}, [], None, None
 
 # Of each mark of a series: how opaque it is drawn, by the page's choice.
 OPACITIES = """(figure) => {
@@ -65,16 +66,36 @@ FAINT = """() => {
 }"""
 
 
-def report_of(program, suite, folder):
-    subprocess.run([program, "report", ROOT / f"reports/gallery/{suite}.json", "--out", folder, "--format", "svg"],
+def report_of(program, results, folder):
+    subprocess.run([program, "report", *results, "--out", folder, "--format", "svg"],
                    check=True, stdout=subprocess.DEVNULL)
     return folder / "index.html"
+
+
+def stored(suite):
+    return ROOT / f"reports/gallery/{suite}.json"
+
+
+def odd_results(folder):
+    """A result of failures alone, and one with a label that would end an element."""
+    failed, named = (json.loads(stored("quickstart").read_text(encoding="utf-8")) for _ in range(2))
+    for cell in failed["attnbench"]["cells"]:
+        cell.update(status="error", reason="<i>x</i>")
+        for measured in ("timing", "memory", "metrics", "roofline", "primary"):
+            cell.pop(measured, None)
+    for cell in named["attnbench"]["cells"]:
+        if cell["label"] == "latte":
+            cell["label"] = '<b>"a|b"</b>'
+    files = folder / "failed.json", folder / "named.json"
+    for file, result in zip(files, (failed, named)):
+        file.write_text(json.dumps(result), encoding="utf-8")
+    return files
 
 
 class Opened:
     """A page in a window of its own; complaints of its console are an error at the end."""
 
-    def __init__(self, test, suite, width=1440, dark=False):
+    def __init__(self, test, suite, width=1440, dark=False, waits=".plot svg"):
         self.test = test
         context = BROWSER.new_context(viewport={"width": width, "height": 900},
                                       color_scheme="dark" if dark else "light",
@@ -84,7 +105,7 @@ class Opened:
                      if said.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.goto(PAGES[suite].as_uri())
-        self.page.wait_for_selector(".plot svg", timeout=60000)
+        self.page.wait_for_selector(waits, timeout=60000)
 
     def __enter__(self):
         return self.page
@@ -99,7 +120,7 @@ class Opened:
 
 class PageTest(unittest.TestCase):
     def test_the_first_screen_answers(self):
-        for suite in PAGES:
+        for suite in HEALTHY:
             with self.subTest(suite), Opened(self, suite) as page:
                 for place in ("h1", ".lead .plot svg", ".ranked table", ".ranked table tr:nth-child(8)"):
                     box = page.locator(place).first.bounding_box()
@@ -109,7 +130,7 @@ class PageTest(unittest.TestCase):
                 self.assertEqual(shown[0].strip(), "mechanism")
 
     def test_no_page_is_wider_than_its_window(self):
-        for suite in PAGES:
+        for suite in HEALTHY:
             for width in WIDTHS:
                 with self.subTest(f"{suite} at {width}"), Opened(self, suite, width) as page:
                     self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
@@ -178,8 +199,23 @@ class PageTest(unittest.TestCase):
         with Opened(self, "equal_state") as page:
             places = page.locator(".plot").count()
             self.assertLess(page.locator(".plot svg").count(), places)
+            page.mouse.move(700, 450)
+            drawn = page.locator(".plot svg").count()
+            for _ in range(20):
+                page.mouse.wheel(0, 900)
+                page.wait_for_timeout(100)
+                if page.locator(".plot svg").count() > drawn:
+                    break
+            self.assertGreater(page.locator(".plot svg").count(), drawn)
             page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
             page.wait_for_function(f"document.querySelectorAll('.plot svg').length >= {places}", timeout=120000)
+
+    def test_results_of_failures_and_hostile_labels_have_a_page(self):
+        with Opened(self, "odd", waits=".ranked, h1") as page:
+            self.assertEqual(page.locator("h1").count(), 2)  # two results on one page
+            self.assertEqual(page.locator("b, script[src]").count(), 0)
+            self.assertIn('<b>"a|b"</b>', page.locator("body").inner_text())
+            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 1440)
 
 
 def print_times():
@@ -216,7 +252,9 @@ def main():
     KEPT = arguments.keep
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         for suite in ("quickstart", "equal_state", "latte_v1_figure_2"):
-            PAGES[suite] = report_of(arguments.program, suite, pathlib.Path(folder) / suite)
+            PAGES[suite] = report_of(arguments.program, [stored(suite)], pathlib.Path(folder) / suite)
+        HEALTHY.extend(PAGES)
+        PAGES["odd"] = report_of(arguments.program, odd_results(pathlib.Path(folder)), pathlib.Path(folder) / "odd")
         # Only root has to do without the sandbox.
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         BROWSER = driver.chromium.launch(executable_path=chromium, args=sandbox)

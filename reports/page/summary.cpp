@@ -3,7 +3,7 @@
 #include "core/text/printable.hpp"
 #include "reports/page/facts.hpp"
 #include "reports/page/page_tables.hpp"
-#include "reports/verdict/ranking.hpp"
+#include "reports/verdict/ranking_table.hpp"
 #include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports {
@@ -55,7 +55,10 @@ std::string verdict_html(const verdict::Verdict& verdict) {
   for (const verdict::Answer& answer : verdict.answers) {
     html += verdict_table(answer.task, answer.conditions, verdict::lines_of(answer));
   }
-  return html + verdict_table("Not ranked", "", verdict::lines_of(verdict.exceptions));
+  // Below the table that ranks where there is one.
+  return verdict.rankings.empty()
+             ? html + verdict_table("Not ranked", "", verdict::lines_of(verdict.exceptions))
+             : html;
 }
 
 std::string claims_html(const std::vector<claims::EvaluatedClaim>& claims) {

@@ -5,17 +5,12 @@
 #include <cstdio>
 
 #include "core/text/format.hpp"
+#include "reports/tables/quality.hpp"
 
 namespace attnbench::reports {
 namespace {
 
 using Cells = std::vector<const result::CellRecord*>;
-
-std::string share(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", value);
-  return text.data();
-}
 
 /// "-" unless every seed has the number.
 template <typename Number>
@@ -26,7 +21,7 @@ std::string mean_text(const Cells& cells, Number number) {
     if (!value) return "-";
     sum += *value;
   }
-  return cells.empty() ? "-" : share(sum / static_cast<double>(cells.size()));
+  return cells.empty() ? "-" : share_text(sum / static_cast<double>(cells.size()));
 }
 
 /// The test accuracy of the weights that a rule selects.

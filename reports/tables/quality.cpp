@@ -1,6 +1,8 @@
 #include "reports/tables/quality.hpp"
 
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 namespace attnbench::reports {
 namespace {
@@ -67,5 +69,16 @@ std::string level_words(const result::CountedLevel& level) {
 }
 
 double bits_of(double loss) { return loss / std::log(2.0); }
+
+std::string share_text(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f", value);
+  return text.data();
+}
+
+std::string quality_text(double mean, double low, double high, std::size_t seeds) {
+  const std::string text = share_text(mean);
+  return seeds < 2 ? text : text + " (" + share_text(low) + " to " + share_text(high) + ")";
+}
 
 }  // namespace attnbench::reports

@@ -1,6 +1,7 @@
 // What trainings are judged by: the accuracy of answers, or the bits per byte of a language model.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,11 @@ const Quality& quality_of(const Panel& panel);
 std::vector<result::CountedLevel> counted_levels(const Panel& panel);
 /// The level in words: "counts after two bytes".
 std::string level_words(const result::CountedLevel& level);
+
+/// An accuracy or bits per byte, with three decimals.
+std::string share_text(double value);
+/// "0.990", with the least and the greatest seed where there are several: "0.990 (0.981 to 0.994)".
+std::string quality_text(double mean, double low, double high, std::size_t seeds);
 
 /// Bits of a byte from the cross-entropy in nats.
 double bits_of(double loss);

@@ -62,20 +62,14 @@ std::string number(const char* format, double value) {
 }
 
 /// "0.987", "0.987 (0.981 to 0.990)" over seeds, ", still growing" where it has not converged.
-std::string quality_text(const Selection& selection) {
+std::string selected_text(const Selection& selection) {
   const Rate& choice = selection.choice();
-  std::string text = number("%.3f", choice.test);
-  const auto accuracy = [&](const result::CellRecord* cell) {
-    return number_of(cell->metrics, selection.quality->metric).value_or(0);
-  };
-  if (choice.cells.size() > 1) {
-    const auto [low, high] =
-        std::minmax_element(choice.cells.begin(), choice.cells.end(),
-                            [&](const result::CellRecord* a, const result::CellRecord* b) {
-                              return accuracy(a) < accuracy(b);
-                            });
-    text += " (" + number("%.3f", accuracy(*low)) + " to " + number("%.3f", accuracy(*high)) + ")";
+  std::vector<double> seeds;
+  for (const result::CellRecord* cell : choice.cells) {
+    seeds.push_back(number_of(cell->metrics, selection.quality->metric).value_or(0));
   }
+  const auto [low, high] = std::minmax_element(seeds.begin(), seeds.end());
+  std::string text = quality_text(choice.test, *low, *high, seeds.size());
   if (selection.converged) return text;
   return text + (selection.quality->less_is_better ? ", still falling" : ", still growing");
 }
@@ -249,15 +243,14 @@ std::vector<Grid> training_grids(const Panel& panel) {
   const auto grid = [&](const std::string& title, const Text& text) {
     return grid_of(panel, selected, title, text);
   };
-  const auto share = [](double value) { return number("%.3f", value); };
   const Quality& quality = quality_of(panel);
   const std::string words = quality.words;
   std::vector<Grid> grids{
-      grid(words + " on the test, mean over seeds (range)", quality_text),
+      grid(words + " on the test, mean over seeds (range)", selected_text),
       grid("learning rate chosen by validation, of how many", rate_text),
       grid("wrong answers, from the sequence : from elsewhere", wrong_text),
       grid(words + (quality.less_is_better ? " of text trained on" : " on examples trained on"),
-           mean_metric(quality.train_metric, share)),
+           mean_metric(quality.train_metric, share_text)),
       grid("state", mean_metric("state_bytes", text::human_bytes)),
       grid("examples per second", rate_of_examples)};
   if (std::any_of(selected.begin(), selected.end(), any_disturbed)) {

@@ -1,50 +1,14 @@
 #include "reports/verdict/ranking.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <functional>
 #include <set>
 
-#include "core/text/printable.hpp"
+#include "reports/verdict/headline.hpp"
 #include "reports/verdict/sentences.hpp"
 
 namespace attnbench::reports::verdict {
 namespace {
-
-/// Two significant digits, or three.
-std::string significant(double value, int digits) {
-  std::array<char, 32> text{};
-  const bool whole = value >= 99.5;
-  std::snprintf(text.data(), text.size(), whole ? "%.0f" : digits == 2 ? "%#.2g" : "%#.3g", value);
-  std::string written = text.data();
-  if (written.ends_with('.')) written.pop_back();
-  return written;
-}
-
-std::string range_text(double low, double high, int digits) {
-  return significant(low, digits) + " to " + significant(high, digits);
-}
-
-/// With the digits that the interval supports; three around 1, which it may exclude by little.
-std::string times_text(const Estimate& ratio) {
-  const bool near_one = ratio.low < 1.25 && ratio.high > 0.8;
-  const int digits = near_one ? 3 : text::supported_digits(ratio.median, ratio.low, ratio.high);
-  return significant(ratio.median, digits) + " (" + range_text(ratio.low, ratio.high, digits) + ")";
-}
-
-std::string share_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", value);
-  return text.data();
-}
-
-/// "0.990", with the least and the greatest seed where there are several.
-std::string quality_text(const Accuracy& one) {
-  const std::string mean = share_text(one.mean);
-  if (one.seeds < 2) return mean;
-  return mean + " (" + share_text(one.low) + " to " + share_text(one.high) + ")";
-}
 
 /// Where times are set beside each other: the greatest place that has several. None along an axis
 /// on which every mechanism has places of its own.
@@ -166,47 +130,6 @@ bool joins(const Ranking& ranking, const PanelQuestion& question, const Answer& 
   });
 }
 
-std::string place_words(const Ranking& ranking) {
-  if (!ranking.at) return "";
-  const std::string place = place_text(ranking.axis, *ranking.at);
-  if (ranking.place == "length") return " at " + place + " tokens";
-  if (ranking.place == "latents_total") return " at " + place + " latents";
-  if (ranking.place == "latents_per_head") return " at " + place + " latents per head";
-  return " at " + ranking.place + " " + place;
-}
-
-/// "highest accuracy", "fewest bits per byte".
-std::string extreme(const QualityMeasure& measure) {
-  return measure.less_is_better ? measure.best : "highest " + measure.words;
-}
-
-/// What was learned, without a ranking that seeds or missing trainings do not allow.
-std::string quality_headline(const Answer& answer) {
-  const QualityMeasure& measure = answer.measure;
-  const auto with_value = [&](const Accuracy& one) {
-    return share_text(one.mean) + " (" + named_list({one.label}, "") + ")";
-  };
-  if (!answer.untrained.empty()) {
-    return "It cannot be told what has the " + extreme(measure) + ": " +
-           missing_words(answer.untrained);
-  }
-  if (answer.accuracies.size() < 2) {
-    return "The " + measure.words + ": " + with_value(answer.accuracies.front());
-  }
-  const std::vector<std::string>& best = answer.max_accurate;
-  if (best.size() > 1) {
-    return "It cannot be told which of " + named_list(best, " and ") + " has the " +
-           extreme(measure) + ": their seeds overlap";
-  }
-  if (best.size() == 1) {
-    return named_list(best, "") + " has the " + extreme(measure) + ": " +
-           share_text(answer.accuracies.front().mean);
-  }
-  return "The " + measure.plural + ", from " + with_value(answer.accuracies.front()) + " to " +
-         with_value(answer.accuracies.back()) +
-         ", are not ranked: that takes two seeds or more of each";
-}
-
 /// Ranks by what was learned, which is what a result asks that has its trainings first.
 void lead_by_quality(const Answer& answer, Ranking& ranking) {
   ranking.by_quality = true;
@@ -218,61 +141,6 @@ void lead_by_quality(const Answer& answer, Ranking& ranking) {
                      const double x = a.quality->mean, y = b.quality->mean;
                      return answer.measure.less_is_better ? x < y : x > y;
                    });
-}
-
-/// "4.0 (3.8 to 4.2) times as fast as exact attention"; of several the bounds of all.
-std::string speedups_text(const std::vector<const RankedRow*>& rows) {
-  const auto end = " times as fast as exact attention";
-  if (rows.size() == 1) return times_text(*rows.front()->speedup) + end;
-  double low = rows.front()->speedup->low, high = rows.front()->speedup->high;
-  for (const RankedRow* row : rows) {
-    low = std::min(low, row->speedup->low);
-    high = std::max(high, row->speedup->high);
-  }
-  return range_text(low, high, low < 1.25 && high > 0.8 ? 3 : 2) + end;
-}
-
-/// ", and faster from 410 (400 to 420) tokens on"; empty unless both ends of the crossing are known
-/// and nothing was slower since.
-std::string from_text(const Answer& answer, const Ranking& ranking, const std::string& label) {
-  for (const CrossingStatement& one : answer.crossings) {
-    const bool known = one.crossing == CrossingKind::found && one.low && !one.within_gap;
-    if (one.label == label && known && one.longest == ranking.at) {
-      return ", and faster from " + short_text_of(one) + " tokens on";
-    }
-  }
-  return "";
-}
-
-std::string time_headline(const Answer& answer, const Ranking& ranking) {
-  const Fastest& last = *compared_last(answer);
-  const std::string at = place_words(ranking);
-  if (last.labels.empty()) {
-    return "It cannot be told what is the fastest" + at + ": " + missing_words(last.missing.below);
-  }
-  std::vector<const RankedRow*> best;
-  bool exact = false, only_exact = true, compared = true;
-  for (const RankedRow& row : ranking.rows) {
-    if (row.time && !row.exact) only_exact = false;
-    if (!row.fastest) continue;
-    best.push_back(&row);
-    exact = exact || row.exact;
-    compared = compared && row.speedup.has_value();
-  }
-  const std::string pass = "the fastest " + ranking.timed + at;
-  if (exact && !only_exact && !ranking.against.empty()) {
-    const bool alone =
-        std::all_of(best.begin(), best.end(), [](const RankedRow* row) { return row->exact; });
-    return alone ? "Nothing is faster than exact attention" + at
-                 : "Nothing can be told to be faster than exact attention" + at;
-  }
-  if (best.size() > 1) {
-    return named_list(last.labels, " and ") + ", which cannot be told apart, have " + pass +
-           (compared ? ": " + speedups_text(best) : "");
-  }
-  std::string text = named_list(last.labels, "") + " has " + pass;
-  if (!compared) return text;
-  return text + ": " + speedups_text(best) + from_text(answer, ranking, last.labels.front());
 }
 
 /// The first answer of which `wanted` holds; as many as there are where it holds of none.
@@ -290,7 +158,7 @@ Ranking ranking_of(const PanelQuestion& question, const Answer& answer) {
   ranking.axis = answer.axis;
   if (compared_last(answer) != nullptr) {
     add_times(question, answer, ranking);
-    ranking.headline = time_headline(answer, ranking);
+    ranking.headline = time_headline(answer, *compared_last(answer), ranking);
   }
   if (!answer.accuracies.empty()) {
     add_qualities(answer, ranking);
@@ -350,130 +218,6 @@ std::string headline_of(const Verdict& verdict) {
 
 bool is_in_table(const Answer& answer) {
   return compared_last(answer) != nullptr || !answer.accuracies.empty();
-}
-
-std::string where_text(const Ranking& ranking) {
-  std::string text;
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
-  if (!ranking.timed.empty()) {
-    std::string times = "time of the " + ranking.timed;
-    if (ranking.at) {
-      times += " at " + ranking.place + " " + place_text(ranking.axis, *ranking.at);
-    }
-    if (!ranking.against.empty()) times += ", over exact attention (" + ranking.against + ")";
-    add(times);
-  }
-  if (!ranking.step_place.empty()) {
-    add("steps at " + ranking.step_place +
-        (ranking.step_conditions.empty() ? "" : " (" + ranking.step_conditions + ")"));
-  }
-  if (!ranking.quality_of.empty()) add(ranking.measure.words + " of " + ranking.quality_of);
-  if (!ranking.conditions.empty()) add(ranking.conditions);
-  return text;
-}
-
-namespace {
-
-/// Whether a row is a competitor without a value: what is not supported or does not fit into memory
-/// is none.
-bool is_missing(const RankedRow& row) {
-  return row.ended && *row.ended != Status::ok && *row.ended != Status::disturbed &&
-         *row.ended != Status::unsupported && *row.ended != Status::out_of_memory;
-}
-
-/// The rows with the least bytes; none where all have the same, or a competitor has none.
-std::set<std::size_t> least_bytes(const std::vector<RankedRow>& rows,
-                                  std::optional<double> RankedRow::*bytes) {
-  std::set<double> values;
-  for (const RankedRow& row : rows) {
-    if (row.*bytes) values.insert(*(row.*bytes));
-    if (!(row.*bytes) && is_missing(row)) return {};
-  }
-  std::set<std::size_t> least;
-  for (std::size_t i = 0; i < rows.size() && values.size() > 1; ++i) {
-    if (rows[i].*bytes && *(rows[i].*bytes) == *values.begin()) least.insert(i);
-  }
-  return least;
-}
-
-/// The columns of a grid, of which those without any text are left out.
-class Columns {
- public:
-  explicit Columns(const std::vector<RankedRow>& rows) : rows_(rows) {
-    for (const RankedRow& row : rows) grid_.rows.push_back({row.label, {}});
-  }
-  void add(const std::string& title, const std::function<std::string(const RankedRow&)>& text,
-           const std::set<std::size_t>& best = {}) {
-    std::vector<std::string> texts;
-    for (const RankedRow& row : rows_) texts.push_back(text(row));
-    const auto empty = [](const std::string& one) { return one.empty(); };
-    if (std::all_of(texts.begin(), texts.end(), empty)) return;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      if (best.contains(i)) grid_.best.insert({i, grid_.columns.size()});
-      grid_.rows[i].second.push_back(texts[i]);
-    }
-    grid_.columns.push_back(title);
-  }
-  void add_bytes(const std::string& title, std::optional<double> RankedRow::*bytes) {
-    add(
-        title,
-        [bytes](const RankedRow& row) {
-          return row.*bytes ? text::human_bytes(*(row.*bytes)) : std::string();
-        },
-        least_bytes(rows_, bytes));
-  }
-  std::set<std::size_t> marked(bool RankedRow::*mark) const {
-    std::set<std::size_t> all;
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (rows_[i].*mark) all.insert(i);
-    }
-    return all;
-  }
-  Grid take() { return std::move(grid_); }
-
- private:
-  const std::vector<RankedRow>& rows_;
-  Grid grid_;
-};
-
-}  // namespace
-
-Grid grid_of(const Ranking& ranking, text::Letters letters) {
-  const auto seconds = [letters](const std::optional<Time>& time) {
-    return time ? text::measured_seconds(time->median, time->low, time->high, letters)
-                : std::string();
-  };
-  Columns columns(ranking.rows);
-  const auto add_quality = [&] {
-    columns.add(
-        ranking.measure.words,
-        [](const RankedRow& row) { return row.quality ? quality_text(*row.quality) : ""; },
-        columns.marked(&RankedRow::best_quality));
-  };
-  if (ranking.by_quality) add_quality();
-  if (!ranking.timed.empty()) {
-    columns.add(
-        "time",
-        [&](const RankedRow& row) {
-          if (row.time || !row.ended) return seconds(row.time);
-          return *row.ended == Status::ok ? "one process" : std::string(to_string(*row.ended));
-        },
-        columns.marked(&RankedRow::fastest));
-    columns.add("x exact", [](const RankedRow& row) {
-      if (row.exact) return std::string("exact");
-      return row.speedup ? times_text(*row.speedup) : std::string();
-    });
-    columns.add("faster from", [](const RankedRow& row) { return row.faster_from; });
-    columns.add_bytes("workspace", &RankedRow::workspace_bytes);
-  }
-  columns.add(
-      "step", [&](const RankedRow& row) { return seconds(row.step); },
-      columns.marked(&RankedRow::fastest_step));
-  if (!ranking.by_quality) add_quality();
-  columns.add_bytes("state", &RankedRow::state_bytes);
-  Grid grid = columns.take();
-  grid.note = where_text(ranking);
-  return grid;
 }
 
 }  // namespace attnbench::reports::verdict

@@ -7,7 +7,9 @@
 
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "reports/tables/quality.hpp"
 #include "reports/verdict/ranking.hpp"
+#include "reports/verdict/ranking_table.hpp"
 
 namespace attnbench::reports::verdict {
 namespace {
@@ -42,7 +44,27 @@ std::string shortened(std::vector<std::string> words) {
   return listed(words, "; ", "; ");
 }
 
+/// Two significant digits, or three.
+std::string significant(double value, int digits) {
+  std::array<char, 32> text{};
+  const bool whole = value >= 99.5;
+  std::snprintf(text.data(), text.size(), whole ? "%.0f" : digits == 2 ? "%#.2g" : "%#.3g", value);
+  std::string written = text.data();
+  if (written.ends_with('.')) written.pop_back();
+  return written;
+}
+
 }  // namespace
+
+std::string range_text(double low, double high, int digits) {
+  return significant(low, digits) + " to " + significant(high, digits);
+}
+
+std::string times_text(const Estimate& ratio) {
+  const bool near_one = ratio.low < 1.25 && ratio.high > 0.8;
+  const int digits = near_one ? 3 : text::supported_digits(ratio.median, ratio.low, ratio.high);
+  return significant(ratio.median, digits) + " (" + range_text(ratio.low, ratio.high, digits) + ")";
+}
 
 std::string rounded_length(double length) {
   if (!(length >= 1)) return "1";
@@ -108,14 +130,8 @@ std::vector<std::string> amounts_text(const std::vector<Amount>& amounts) {
   return parts;
 }
 
-std::string three_digits(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", value);
-  return text.data();
-}
-
 std::string accuracy_text(const Accuracy& one) {
-  std::string text = name_in_sentence(one.label) + " " + three_digits(one.mean);
+  std::string text = name_in_sentence(one.label) + " " + share_text(one.mean);
   if (one.state_bytes) text += " (" + text::human_bytes(*one.state_bytes) + ")";
   return text;
 }

@@ -30,6 +30,13 @@ std::string short_text_of(const CrossingStatement& crossover);
 /// A length with two significant digits, since no interval supports more.
 std::string rounded_length(double length);
 
+/// "3.8 to 4.2", with two or three significant digits.
+std::string range_text(double low, double high, int digits);
+
+/// A ratio, "4.0 (3.8 to 4.2)", with the digits that its interval supports; with three around 1,
+/// which it may exclude by little.
+std::string times_text(const Estimate& ratio);
+
 /// Labels as a sentence names them: "latte, linear and "softmax, naive"".
 std::string named_list(const std::vector<std::string>& labels, const std::string& last);
 

@@ -208,6 +208,7 @@ Json as_json(const suite::Document& document, const PlannedSuite& planned) {
             {"failed", all.failed},
             {"model_flops", all.model_flops},
             {"peak_bytes", all.peak_bytes},
+            {"state_bytes", all.state_bytes},
             {"estimated_seconds", all.seconds}}},
           {"assumed",
            {{"flops_per_second", machine.flops_per_second},

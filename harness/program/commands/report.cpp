@@ -77,20 +77,23 @@ void declare_report(Command& command) {
       .option("RESULT", arguments->results,
               "a run's folder or a result.json; several make one page")
       .required();
-  command.option("--out", arguments->out,
-                 "folder to write to (default: the run's; ./report for several)");
+  const auto out = command.option("--out", arguments->out,
+                                  "folder to write to (default: the run's; ./report for several)");
   command.option("--format", arguments->formats, "formats of the pictures: svg, png, pdf")
       .comma_separated()
       .one_of({"svg", "png", "pdf"});
   command.flag("--no-render", arguments->no_render, "write specifications, tables and page only");
   command.flag("--force", arguments->force,
                "replace files of the same names that attnbench did not write");
-  command.flag("--tables", arguments->tables, "print a table of each quantity, too");
+  const auto tables =
+      command.flag("--tables", arguments->tables, "print a table of each quantity, too");
   const auto csv = command.option(
       "--csv", arguments->csv,
       "write the tidy table to this file, or to standard output (-), and nothing else");
   command.flag("--json", arguments->json, "print the verdicts as JSON, and write nothing")
-      .excludes(csv);
+      .excludes(csv)
+      .excludes(out)
+      .excludes(tables);
   command.footer(
       "Examples:\n"
       "  attnbench report runs/quickstart-latest --format svg,pdf\n"

@@ -97,8 +97,9 @@ Shapes Shapes::known() {
 
 Shapes Shapes::known_or_none() {
   std::error_code ignored;
-  const std::filesystem::path file = suites_folder() / file_of_shapes;
-  return std::filesystem::exists(file, ignored) ? read(file) : Shapes();
+  const std::filesystem::path folder = suites_folder();
+  const std::filesystem::path file = folder / file_of_shapes;
+  return !folder.empty() && std::filesystem::exists(file, ignored) ? read(file) : Shapes();
 }
 
 std::vector<std::string> Shapes::names() const {

@@ -70,7 +70,7 @@ class ShapeUse {
   /// Whether there are cells, and none takes a size of it.
   bool is_idle() const;
 
-  /// "shape llama3-8b (Llama 3 8B: every layer): heads=32 kv_heads=8 …; the suite says otherwise:
+  /// "shape llama3-8b (Llama 3 8B: every layer): heads=32 kv_heads=8 …; said otherwise:
   /// length; not taken: layers"
   std::string text() const;
   /// {name, title, source, notes?, sizes, replaced, not_taken}

@@ -1,6 +1,7 @@
 #include "reports/verdict/ranking.hpp"
 
 #include "reports/verdict/input.hpp"
+#include "reports/verdict/ranking_table.hpp"
 #include "reports/verdict/sentences.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"

@@ -4,6 +4,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <chrono>
+#include <thread>
 
 #include <cerrno>
 #include <cstring>
@@ -172,7 +174,13 @@ Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
   if (descriptor_ < 0) {
     throw JournalFailure("cannot write " + file_.string() + ": " + std::strerror(errno));
   }
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  // `watch` holds the lock for the moment of a look.
+  bool locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  for (int tries = 0; !locked && tries < 20; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  }
+  if (!locked) {
     close(std::exchange(descriptor_, -1));
     throw UsageFailure("another attnbench is writing to " + file_.parent_path().string() +
                        ": wait for it, or choose another folder with --out");

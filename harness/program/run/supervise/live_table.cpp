@@ -1,8 +1,6 @@
 #include "harness/program/run/supervise/live_table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <optional>
 #include <set>
 
@@ -11,6 +9,7 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
+#include "reports/tables/quality.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -49,12 +48,6 @@ std::string row_of(const Cell& cell, const std::string& axis) {
     if (key != axis && value) text += ", " + key + "=" + text::human_value(*value);
   }
   return text::printable(text);
-}
-
-std::string share_text(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3f", value);
-  return text.data();
 }
 
 /// The time that stands for a round.
@@ -109,7 +102,7 @@ std::string LiveTable::text_of(const std::string& cell) const {
     if (measured.training) {
       for (const char* name : {"bits_per_byte", "accuracy"}) {
         const auto value = number_of(measured.metrics, name);
-        if (value) return share_text(*value);
+        if (value) return reports::share_text(*value);
       }
     }
     if (measured.crossover) {
