@@ -104,11 +104,11 @@ Grid grid_of(const Ranking& ranking, text::Letters letters) {
   const auto add_quality = [&] {
     columns.add(
         ranking.measure.words,
-        [](const RankedRow& row) { 
+        [](const RankedRow& row) {
           if (!row.quality) return std::string();
           const auto& [label, x, mean, low, high, seeds, bytes] = *row.quality;
           return quality_text(mean, low, high, seeds);
-         },
+        },
         columns.marked(&RankedRow::best_quality));
   };
   if (ranking.by_quality) add_quality();
