@@ -79,7 +79,7 @@ ATTNBENCH_JSON_CODEC(Check) {
   child_fields(json, "check", value);
   JSON_AT(mechanism, pattern, dtypes);
   JSON_USUAL(device);
-  JSON_MAYBE(implementation);
+  JSON_MAYBE(implementation, options);
 }
 
 ATTNBENCH_JSON_CODEC(Apply) {

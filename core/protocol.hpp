@@ -116,6 +116,7 @@ struct Check : ChildRequest {
   std::string pattern;
   std::vector<std::string> dtypes;
   std::string device = "cpu";
+  OptionValues options;  ///< over an alias's own and the kit's choices
 };
 
 /// Asks for one call on arrays that travel as .npy files.

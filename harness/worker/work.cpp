@@ -153,6 +153,7 @@ protocol::CheckAnswer check_conformance(const Registry& registry, const protocol
   const Implementation& implementation = resolved.entry->implementation(asked);
   conformance::CheckOptions options;
   options.options = resolved.options;
+  for (const auto& [name, value] : request.options) options.options[name] = value;
   options.device = torch_device(request.device);
   protocol::CheckAnswer answer;
   answer.mechanism = request.mechanism;

@@ -114,7 +114,7 @@ COMMANDS = {
     "apply": ["--query", "--key", "--value", "--role", "--mask", "--param", "--gradient",
               "--pattern", "--set", "--implementation", "--seed", "--check-rows", "--out",
               "--plugin", "--threads", "--memory-limit"],
-    "check": ["--implementation", "--pattern", "--dtype", "--device", "--plugin", "--cell-timeout",
+    "check": ["--set", "--implementation", "--pattern", "--dtype", "--device", "--plugin", "--cell-timeout",
               "--out", "--format"],
     "figures": ["--set", "--device", "--plugin", "--gallery", "--retry", "--jobs"] + MEASURE_FLAGS,
     "gate": ["--counts", "--suite", "--device-code"],

@@ -5,8 +5,7 @@
 #include "core/arrays/input_arrays.hpp"
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
-#include "harness/program/suite/profile.hpp"
-#include "harness/program/suite/values.hpp"
+#include "harness/program/suite/overrides.hpp"
 
 namespace attnbench::apply {
 namespace {
@@ -38,33 +37,6 @@ std::string pattern_of(const MechanismSpec& spec, const std::string& pattern) {
                        text::listed(spec.patterns));
   }
   return pattern;
-}
-
-/// A --set of one value in the type of the mechanism's option.
-OptionValue option_value(const MechanismSpec& spec, const suite::SetFlag& flag, bool causal) {
-  const auto option = std::find_if(spec.options.begin(), spec.options.end(),
-                                   [&](const auto& each) { return each.name == flag.key; });
-  if (option == spec.options.end()) {
-    std::vector<std::string> known;
-    for (const Option& each : spec.options) known.push_back(each.name);
-    throw UsageFailure(flag.place + spec.name + " has no option \"" + flag.key + "\"; " +
-                       text::suggestion(flag.key, known));
-  }
-  if (flag.values.size() != 1) {
-    throw UsageFailure(flag.place + "expected one value: this is a single call");
-  }
-  std::string complaint;
-  const auto typed = suite::typed_value(*option, flag.values.front(), complaint);
-  if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
-  if (option->type == OptionType::window && typed->is_number())
-    return suite::window_of(*typed, causal);
-  if ((option->type == OptionType::window || option->type == OptionType::integer) &&
-      typed->is_string()) {
-    throw UsageFailure(flag.place +
-                       "expected a whole number: sizes come from the arrays here, so "
-                       "none can be named");
-  }
-  return value_from(*typed, flag.key);
 }
 
 /// NAME=FILE into `files`; a name given twice is refused.
@@ -114,7 +86,7 @@ protocol::Apply request_of(const Catalogue& catalogue, const ApplyArguments& arg
   }
   for (const std::string& text : arguments.options) {
     const suite::SetFlag flag = suite::parse_set_flag(text);
-    request.options[flag.key] = option_value(spec, flag, request.pattern == "causal");
+    request.options[flag.key] = suite::option_value(spec, flag, request.pattern == "causal");
   }
   request.roles = roles_of(arguments);
   for (const std::string& text : arguments.parameters) {

@@ -320,6 +320,10 @@ void declare_check(Command& command) {
               "float64, float32, bfloat16, float16; several may be named")
       .shows_default();
   command.option("--device", arguments->choices.device, "cpu, cuda or cuda:N").shows_default();
+  command
+      .option("--set", arguments->choices.options,
+              "OPTION=VALUE of each mechanism named (repeatable), in place of the kit's own choice")
+      .repeatable();
   add_plugin_argument(command, arguments->plugins);
   command.option("--cell-timeout", arguments->limit_seconds, "Seconds a check may take")
       .positive_seconds()
@@ -337,6 +341,7 @@ void declare_check(Command& command) {
   command.footer(
       "Examples:\n"
       "  attnbench check latte --pattern causal --no-growth\n"
+      "  attnbench check lavo --set form=plain --no-growth\n"
       "  attnbench check mine --plugin build/libmine.so --out report.md\n"
       "\n"
       "Exit codes: 0 everything holds, 1 something does not, 2 bad usage or nothing to "

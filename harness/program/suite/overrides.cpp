@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "core/failure.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/suite/values.hpp"
 
@@ -328,6 +329,29 @@ void check_keys(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
       problems.add(flag.place, unknown_key(flag.key, all, "a mechanism of this suite"));
     }
   }
+}
+
+OptionValue option_value(const MechanismSpec& mechanism, const SetFlag& flag, bool causal) {
+  const auto option = std::find_if(mechanism.options.begin(), mechanism.options.end(),
+                                   [&](const auto& each) { return each.name == flag.key; });
+  if (option == mechanism.options.end()) {
+    std::vector<std::string> known;
+    for (const Option& each : mechanism.options) known.push_back(each.name);
+    throw UsageFailure(flag.place + mechanism.name + " has no option \"" + flag.key + "\"; " +
+                       text::suggestion(flag.key, known));
+  }
+  if (flag.values.size() != 1) {
+    throw UsageFailure(flag.place + "expected one value: this is no sweep");
+  }
+  std::string complaint;
+  const auto typed = typed_value(*option, flag.values.front(), complaint);
+  if (!typed) throw UsageFailure(flag.place + "the value " + complaint);
+  if (option->type == OptionType::window && typed->is_number()) return window_of(*typed, causal);
+  if ((option->type == OptionType::window || option->type == OptionType::integer) &&
+      typed->is_string()) {
+    throw UsageFailure(flag.place + "expected a whole number: no size can be named here");
+  }
+  return value_from(*typed, flag.key);
 }
 
 }  // namespace attnbench::suite

@@ -29,6 +29,10 @@ void check_keys(const ProfiledSuite& suite, const std::vector<TaskEntry>& tasks,
                 const std::vector<MechanismEntry>& entries, const std::vector<SetFlag>& flags,
                 Problems& problems);
 
+/// A --set of one value, as a single call takes it, in the type of the mechanism's option. Throws
+/// UsageFailure.
+OptionValue option_value(const MechanismSpec& mechanism, const SetFlag& flag, bool causal);
+
 /// Why `word` names no device; empty = it names one.
 std::string device_complaint(const std::string& word);
 

@@ -5,6 +5,7 @@
 #include "core/failure.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/run/client/worker_client.hpp"
+#include "harness/program/suite/overrides.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -33,8 +34,13 @@ void append_rows(const MechanismSpec& spec, const std::string& asked,
     if (!choices.implementation.empty() && each != choices.implementation) continue;
     for (const std::string& pattern : spec.patterns) {
       if (!choices.pattern.empty() && pattern != choices.pattern) continue;
+      OptionValues options;
+      for (const std::string& text : choices.options) {
+        const suite::SetFlag flag = suite::parse_set_flag(text);
+        options[flag.key] = suite::option_value(spec, flag, pattern == "causal");
+      }
       for (const std::string& dtype : choices.dtypes) {
-        rows.push_back({asked, spec.name, each, pattern, dtype, choices.device});
+        rows.push_back({asked, spec.name, each, pattern, dtype, choices.device, options});
       }
     }
   }
@@ -74,6 +80,10 @@ Ask asking(WorkerClient& client) {
 
 std::vector<CheckRow> check_rows(const Catalogue& catalogue, const CheckChoices& choices) {
   refuse_unknown(catalogue, choices);
+  if (!choices.options.empty() && choices.mechanisms.empty()) {
+    throw UsageFailure("--set " + choices.options.front() +
+                       ": name the mechanisms that have this option");
+  }
   std::vector<CheckRow> rows;
   std::vector<std::string> names = choices.mechanisms;
   if (names.empty()) {
@@ -99,6 +109,7 @@ protocol::CheckedRow check_row(const Ask& ask, const CheckRow& row, double limit
   request.pattern = row.pattern;
   request.dtypes = {row.dtype};
   request.device = row.device;
+  request.options = row.options;
   request.threads = 1;
   request.limits.seconds = limit_seconds;
   protocol::CheckedRow checked{ask(request).get<protocol::CheckAnswer>(), row.dtype};

@@ -27,6 +27,7 @@ struct CheckChoices {
   std::string pattern;
   std::vector<std::string> dtypes = {"float64", "float32", "bfloat16"};
   std::string device = "cpu";
+  std::vector<std::string> options;  ///< NAME=VALUE, for each mechanism; they must be named then
 };
 
 struct CheckRow {
@@ -36,9 +37,11 @@ struct CheckRow {
   std::string pattern;
   std::string dtype;
   std::string device = "cpu";
+  OptionValues options = {};  ///< those that the user set
 };
 
-/// Throws UsageFailure for an unknown word, naming the nearest one, and where no row is left.
+/// Throws UsageFailure for an unknown word, naming the nearest one, for an option
+/// that a named mechanism lacks, and where no row is left.
 std::vector<CheckRow> check_rows(const Catalogue& catalogue, const CheckChoices& choices);
 
 /// Runs one child with one thread, as the sizes are small; the kit uses two where they matter.

@@ -34,7 +34,7 @@ struct Size {
 class ScalingCells {
  public:
   ScalingCells(const Ask& ask, const CheckRow& row, const ScalingPlan& plan)
-      : ask_(ask), row_(row), plan_(plan) {}
+      : ask_(ask), row_(row), plan_(plan), held_(row.options) {}
 
   /// Sets `options` in every cell from here on: defaults that follow a size stay as they are.
   void hold(OptionValues options) { held_ = std::move(options); }
@@ -298,7 +298,8 @@ std::vector<ScalingRow> measure_scaling(const Ask& ask, const CheckRow& row, boo
   constexpr std::int64_t fewest = 128;
   const bool claimed = claimed_exponent(claims, "time_in_latents").value_or(0) != 0 ||
                        claimed_exponent(claims, "workspace_in_latents").value_or(0) != 0;
-  if (has_latents && claimed) along("latents", &Size::latents, {0, fewest});
+  const bool varies = has_latents && row.options.count("latents_per_head") == 0;
+  if (varies && claimed) along("latents", &Size::latents, {0, fewest});
   if (!std::isfinite(claims.time_in_head_dim)) return rows;
   // Below this width, the cost per pair of tokens that does not depend on it (exponentials) hides
   // the growth.

@@ -17,6 +17,10 @@ Catalogue catalogue() {
                      {"standard", "softmax", "auto", {}, ""}};
   window.name = "window";
   window.patterns = {"causal"};
+  Option keys;
+  keys.name = "window";
+  keys.type = OptionType::window;
+  window.options = {keys};
   window.implementations = {{"composite", "", {}, true}};
   Catalogue out;
   out.mechanisms = {softmax, window};
@@ -65,6 +69,33 @@ TEST_CASE("words that are not known are refused with the nearest one", "[checkin
   choices = {};
   choices.pattern = "casual";
   CHECK_THROWS_WITH(count(choices), Catch::Contains("\"causal\""));
+}
+
+TEST_CASE("an option is set for every mechanism that is named", "[checking]") {
+  CheckChoices choices;
+  choices.mechanisms = {"window"};
+  choices.options = {"window=6"};
+  for (const CheckRow& row : check_rows(catalogue(), choices)) {
+    const auto window = std::get<Window>(row.options.at("window"));
+    CHECK(window.left == 5);
+    CHECK(window.right == 0);
+    Json asked;
+    const Ask answers = [&](const Json& request) -> Json {
+      asked = request;
+      return {{"status", "error"}, {"reason", "none"}};
+    };
+    check_row(answers, row, 30);
+    CHECK(asked.at("options").at("window").at("left") == window.left);
+  }
+  choices.options = {"window=6,7"};
+  CHECK_THROWS_WITH(count(choices), Catch::Contains("one value"));
+  choices.options = {"windw=6"};
+  CHECK_THROWS_WITH(count(choices), Catch::Contains("\"window\""));
+  choices.mechanisms = {"softmax", "window"};
+  choices.options = {"window=6"};
+  CHECK_THROWS_WITH(count(choices), Catch::Contains("softmax has no option"));
+  choices.mechanisms = {};
+  CHECK_THROWS_WITH(count(choices), Catch::Contains("name the mechanisms"));
 }
 
 TEST_CASE("a choice that leaves nothing is an error", "[checking]") {
