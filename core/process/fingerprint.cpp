@@ -27,8 +27,8 @@ constexpr std::size_t max_files = 256;
 
 /// Worker and library where the build puts them; an installation has the library beside or in lib.
 std::vector<fs::path> programs(const fs::path& worker) {
-  const fs::path folder = worker.empty() ? program_folder() : worker.parent_path();
-  std::vector<fs::path> found{worker.empty() ? folder / "attnbench-worker" : worker};
+  const fs::path folder = worker.parent_path();
+  std::vector<fs::path> found{worker};
   const char* library = "libattnbench_attention.so";
   for (const fs::path& place : {folder / library, folder.parent_path() / "lib" / library}) {
     if (fs::exists(place)) found.push_back(place);
@@ -132,12 +132,16 @@ std::string git(const fs::path& where, const std::string& arguments) {
 
 ATTNBENCH_JSON_CODEC(Build) { JSON_MAYBE(plugins, worker); }
 
+std::filesystem::path Build::program() const {
+  return worker.empty() ? program_folder() / "attnbench-worker" : fs::path(worker);
+}
+
 std::filesystem::path program_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
 std::string binary_fingerprint(const Build& build) {
   Memo memo;
   std::string all;
-  for (const fs::path& program : programs(build.worker)) all += memo.hash(program) + "\n";
+  for (const fs::path& program : programs(build.program())) all += memo.hash(program) + "\n";
   for (const std::string& plugin : build.plugins) {
     for (const fs::path& file : files_of(PluginName(plugin).path)) all += memo.hash(file) + "\n";
   }

@@ -24,6 +24,8 @@ struct Build {
   Build(std::vector<std::string> plugins_) : plugins(std::move(plugins_)) {}  // NOLINT
   Build(std::vector<std::string> plugins_, std::string worker_)
       : plugins(std::move(plugins_)), worker(std::move(worker_)) {}
+  /// The program of the worker.
+  std::filesystem::path program() const;
   bool operator==(const Build&) const = default;
 };
 ATTNBENCH_JSON(Build);

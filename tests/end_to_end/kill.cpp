@@ -63,6 +63,33 @@ TEST_CASE("a worker killed costs the cell at work, and is started again", "[kill
   at_work.check_lost("the worker was killed by signal 9 (SIGKILL)");
 }
 
+TEST_CASE("a run keeps the worker that it began with while a build replaces it",
+          "[kill][processes]") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder built;
+  const fs::path build = build_folder();
+  for (const std::string file : {"bin/attnbench", "bin/attnbench-worker",
+                                 "lib/libattnbench_attention.so", "lib/libattnbench-python.so"}) {
+    fs::create_directories((built / file).parent_path());
+    if (fs::exists(build / file)) fs::copy_file(build / file, built / file);
+  }
+  const Bench bench({{"a", Json::object()}, {"b", {{"how", "hang"}}}, {"c", {{"length", 16}}}}, 1);
+  std::vector<std::string> command = bench.command("--cell-timeout 600");
+  command.front() = built / "bin/attnbench";
+  Running run(command, bench / "output");
+  REQUIRE(wait_until([&] { return bench.records().size() == 1 && child_of(run) > 0; }));
+  for (const std::string file : {"bin/attnbench-worker", "lib/libattnbench_attention.so"}) {
+    fs::remove(built / file);  // as a linker does, before it writes the new one
+    write_file(built / file, "half of a build");
+  }
+  kill(worker_of(run), SIGKILL);
+  CHECK(run.wait() == 5);
+  CHECK(bench.status("a") == "ok");
+  CHECK(bench.status("b") == "crashed");
+  CHECK(bench.status("c") == "ok");
+  CHECK_FALSE(fs::exists(bench.folder() + "/worker-0"));
+}
+
 TEST_CASE("a cluster's SIGTERM to every process is the run's end, no crash of the cell",
           "[kill][processes]") {
   HangingRun at_work;

@@ -13,6 +13,9 @@ struct RunFolder {
   std::filesystem::path journal() const { return path / "journal.jsonl"; }
   std::filesystem::path result() const { return path / "result.json"; }
   std::filesystem::path worker_log() const { return path / "logs" / "worker.log"; }
+  std::filesystem::path kept_worker(const std::string& side) const {
+    return path / ("worker-" + side);
+  }
   std::filesystem::path cell_log(const std::string& id) const {
     return path / "logs" / (id + ".log");
   }

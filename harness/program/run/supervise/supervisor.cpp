@@ -186,8 +186,12 @@ void Supervisor::open_store() {
     progress_->say(suite::describe(planned.cell) + "  " + to_string(planned.settled->status) +
                    ": " + planned.settled->reason);
   }
-  for (const process::Build& build : builds_)
+  for (process::Build& build : builds_) {
+    const std::string side = std::to_string(kept_workers_.size());
+    kept_workers_.emplace_back(build.program(), store_->folder().kept_worker(side));
+    build.worker = kept_workers_.back().program();
     measurers_.emplace_back(worker_options(build), hooks(nullptr));
+  }
 }
 
 /// Of all cells, with what earlier starts measured.

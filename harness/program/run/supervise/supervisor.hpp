@@ -12,6 +12,7 @@
 
 #include "core/cell.hpp"
 #include "core/process/signals.hpp"
+#include "harness/program/run/client/kept_worker.hpp"
 #include "harness/program/run/folder/run_store.hpp"
 #include "harness/program/run/supervise/conditions.hpp"
 #include "harness/program/run/supervise/measurer.hpp"
@@ -62,9 +63,10 @@ class Supervisor {
   std::optional<Schedule> schedule_;
   std::unique_ptr<process::Interrupts> interrupts_;
   std::optional<RunStore> store_;
-  std::vector<process::Build> builds_;  ///< one or, of two sides, two
-  std::deque<Measurer> measurers_;      ///< of the cells that run alone, for each build
-  int round_ = -1;                      ///< round that is being measured
+  std::vector<process::Build> builds_;   ///< one or, of two sides, two
+  std::deque<KeptWorker> kept_workers_;  ///< of each build
+  std::deque<Measurer> measurers_;       ///< of the cells that run alone, for each build
+  int round_ = -1;                       ///< round that is being measured
   std::mutex mutex_;  ///< of schedule, store and progress, where trainings run side by side
   std::unique_ptr<Progress> progress_;
   bool told_of_interrupt_ = false;

@@ -1,0 +1,46 @@
+#include "harness/program/run/client/kept_worker.hpp"
+
+#include <system_error>
+#include <utility>
+
+namespace attnbench::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Throws fs::filesystem_error where the file can neither be linked nor copied.
+void keep(const fs::path& file, const fs::path& folder) {
+  fs::create_directories(folder);
+  std::error_code failed;
+  fs::create_hard_link(file, folder / file.filename(), failed);
+  if (failed) fs::copy_file(file, folder / file.filename());
+}
+
+}  // namespace
+
+KeptWorker::KeptWorker(fs::path worker, fs::path folder)
+    : program_(std::move(worker)), folder_(std::move(folder)) {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+  const fs::path libraries = program_.parent_path().parent_path() / "lib";
+  if (!fs::exists(libraries / "libattnbench_attention.so", ignored)) return;
+  try {
+    keep(program_, folder_ / "bin");
+    for (const auto& entry : fs::directory_iterator(libraries)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("libattnbench") && entry.path().extension() == ".so") {
+        keep(entry.path(), folder_ / "lib");
+      }
+    }
+    program_ = folder_ / "bin" / program_.filename();
+  } catch (const fs::filesystem_error&) {
+    fs::remove_all(folder_, ignored);  // the disk may be full: the run goes on without
+  }
+}
+
+KeptWorker::~KeptWorker() {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+}  // namespace attnbench::run
