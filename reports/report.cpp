@@ -32,7 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* page_name = "index.html";
-constexpr const char* samples_ending = "_samples.csv";
 
 fs::path folder_of(const fs::path& result) {
   std::error_code ignored;
@@ -146,7 +145,6 @@ void write_tables(const fs::path& folder, const std::string& name, const Section
                    verdicts_markdown(section.verdicts) + markdown_tables(result));
   write_atomically(folder / (name + ".tex"), latex_tables(result));
   write_atomically(folder / (name + ".csv"), csv_table(result));
-  write_atomically(folder / (name + samples_ending), csv_samples(result));
 }
 
 /// A name that is safe as part of a file's.
@@ -268,13 +266,11 @@ std::vector<std::string> files_of(const std::vector<Section>& sections,
                                   const ReportOptions& options) {
   std::vector<std::string> files{"index.html"};
   for (const std::string& name : table_names(sections)) {
-    for (const char* ending : {".md", ".tex", ".csv", samples_ending}) {
+    for (const char* ending : {".md", ".tex", ".csv"}) {
       files.push_back("tables/" + name + ending);
     }
     if (!options.render) continue;
-    for (const char* ending : {".parquet", "_samples.parquet"}) {
-      files.push_back("tables/" + name + ending);
-    }
+    files.push_back("tables/" + name + ".parquet");
   }
   for (const Section& section : sections) {
     for (const Figure& figure : section.figures) {
@@ -295,7 +291,6 @@ void add_links(Section& section, const std::string& name, const fs::path& out) {
     section.links.emplace_back("result.json", "result.json");
   }
   section.links.emplace_back(name + ".csv", "tables/" + name + ".csv");
-  section.links.emplace_back(name + samples_ending, "tables/" + name + samples_ending);
 }
 
 void write_files(std::vector<Section>& sections, const ReportOptions& options,

@@ -52,8 +52,8 @@ ATTNBENCH_JSON_CODEC(MergedRun) {
 
 ATTNBENCH_JSON_CODEC(RunInfo) {
   JSON_MAYBE(command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds, state,
-             reason, waiting, calibration_seconds, waited_for_quiet_seconds, plugins, shard, merged,
-             forced, submission);
+             reason, waiting, calibration_seconds, waited_for_quiet_seconds, samples, plugins,
+             shard, merged, forced, submission);
   JSON_REST;
 }
 

@@ -71,6 +71,8 @@ struct RunInfo {
   std::string waiting;                        ///< passive where the threads of any cell waited so
   std::optional<double> calibration_seconds;  ///< see usual_calibration
   std::optional<double> waited_for_quiet_seconds;
+  std::string
+      samples;  ///< the file beside the result that has them; empty where it has them itself
   std::optional<std::vector<std::string>> plugins;  ///< as the command line named them
   std::optional<ShardInfo> shard;
   // Members of a merged result:

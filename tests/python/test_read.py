@@ -43,9 +43,8 @@ def test_read_is_the_programs_tidy_table(stored: Path, program: str) -> None:
 
 
 def test_samples_are_the_programs(stored: Path, program: str, tmp_path: Path) -> None:
-    command = [program, "report", str(stored), "--no-render", "--out", str(tmp_path)]
-    subprocess.run(command, check=True, capture_output=True)
-    text = (tmp_path / "tables/result_samples.csv").read_text()
+    command = [program, "report", str(stored), "--samples", "-"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     table = attnbench.samples(stored)
     if len(text.splitlines()) == 1:
         assert list(table.columns) == text.strip().split(",")
@@ -53,6 +52,31 @@ def test_samples_are_the_programs(stored: Path, program: str, tmp_path: Path) ->
     else:
         expect_same(table, text)
         assert attnbench.read(stored, samples=True).equals(table)
+
+
+def test_samples_of_a_run_are_in_its_journal(program: str, tmp_path: Path) -> None:
+    stored = FIXTURES / "quickstart.json"
+    result = json.loads(stored.read_text(encoding="utf-8"))
+    of_samples = ("samples_seconds", "samples_cpu_share", "samples_switches", "preempted")
+    records: dict[tuple[str, int], Any] = {}
+    for cell in result["attnbench"]["cells"]:
+        for what, timing in cell.get("timing", {}).items():
+            for one in timing["rounds"]:
+                whole = {key: one.pop(key) for key in of_samples if key in one}
+                records.setdefault((cell["id"], one["round"]), {})[what] = whole
+    journal = [
+        json.dumps({"type": "record", "cell": cell, "round": number, "status": "ok"}
+                   | {"measured": {"timing": timing}})
+        for (cell, number), timing in records.items()
+    ]
+    result["attnbench"]["run"]["samples"] = "journal.jsonl"
+    (tmp_path / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    (tmp_path / "journal.jsonl").write_text("\n".join([*journal, '{"type": "rec']), encoding="utf-8")
+    columns = ["id", "timing", "round", "sample", "seconds"]
+    assert attnbench.samples(tmp_path)[columns].equals(attnbench.samples(stored)[columns])
+    (tmp_path / "journal.jsonl").unlink()
+    with pytest.raises(attnbench.BadResult, match="journal.jsonl, beside it"):
+        attnbench.samples(tmp_path)
 
 
 def test_columns_have_their_kinds() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ def test_the_plots_of_the_page(
     for suite in ("quickstart", "mqar_smoke"):
         command = [program, "report", str(FIXTURES / f"{suite}.json"), "--no-render", "--out"]
         subprocess.run([*command, f"runs/{suite}-latest"], check=True, capture_output=True)
+        shutil.copy(FIXTURES / f"{suite}.json", f"runs/{suite}-latest/result.json")
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 3
     for block in blocks:

@@ -13,6 +13,8 @@
 #include "harness/program/commands/shared/measuring.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/run/folder/samples.hpp"
+#include "reports/tables/csv.hpp"
 #include "reports/verdict/document.hpp"
 
 namespace attnbench::commands {
@@ -26,6 +28,7 @@ struct ReportArguments {
   bool force = false;
   bool tables = false;
   std::string csv;
+  std::string samples;
   bool json = false;
 };
 
@@ -34,6 +37,16 @@ int write_csv(const ReportArguments& arguments) {
   const OutputFile file("--csv", arguments.csv, "report", arguments.force);
   const std::string text = reports::csv_of({arguments.results.begin(), arguments.results.end()});
   file.write(text);
+  return 0;
+}
+
+/// Writes the table of samples alone, likewise.
+int write_samples(const ReportArguments& arguments) {
+  if (arguments.results.size() != 1) {
+    throw UsageFailure("--samples: expected one result, to have one table");
+  }
+  const OutputFile file("--samples", arguments.samples, "report", arguments.force);
+  file.write(reports::csv_samples(run::with_samples(arguments.results.front())));
   return 0;
 }
 
@@ -49,6 +62,7 @@ int print_json(const ReportArguments& arguments) {
 
 int run_report(const ReportArguments& arguments) {
   if (!arguments.csv.empty()) return write_csv(arguments);
+  if (!arguments.samples.empty()) return write_samples(arguments);
   if (arguments.json) return print_json(arguments);
   reports::ReportOptions options;
   options.out = arguments.out;
@@ -90,8 +104,13 @@ void declare_report(Command& command) {
   const auto csv = command.option(
       "--csv", arguments->csv,
       "write the tidy table to this file, or to standard output (-), and nothing else");
+  const auto samples = command.option(
+      "--samples", arguments->samples,
+      "write a line for each sample to this file, or to standard output (-), and nothing else");
+  samples.excludes(csv).excludes(out).excludes(tables);
   command.flag("--json", arguments->json, "print the verdicts as JSON, and write nothing")
       .excludes(csv)
+      .excludes(samples)
       .excludes(out)
       .excludes(tables);
   command.footer(

@@ -69,6 +69,7 @@ _TEXTS = {
 _COUNTS = {*SIZES, "rounds", "round", "sample"}
 _FLAGS = {"primary", "preempted", "round_disturbed"}
 
+_OF_SAMPLES = ("samples_seconds", "samples_cpu_share", "preempted")
 _SAMPLES = ("id label task timing round sample seconds cpu_share preempted round_disturbed").split()
 
 
@@ -104,8 +105,11 @@ def read(path: Stored | Sequence[Stored], *, samples: bool = False) -> pandas.Da
         raise ValueError(f"{path!r}: expected one result or more, each named once")
     cells: list[Object] = []
     for name, file in zip(given, files, strict=True):
-        of_file: list[Object] = load(file)["attnbench"]["cells"]
+        own: Object = load(file)["attnbench"]
+        of_file: list[Object] = own["cells"]
         _warn_of_none(file, of_file)
+        if samples and "samples" in own.get("run", {}):
+            _add_samples(of_file, file, own["run"]["samples"])
         cells += [{**cell, "result": os.fspath(name)} for cell in of_file]
     rows, columns = (_sample_rows(cells), _SAMPLES) if samples else _cell_rows(cells)
     table = typed(rows, ["result", *columns] if several else columns)
@@ -279,6 +283,27 @@ def _of_cell(cell: Object, found: dict[str, tuple[str, str]]) -> Object:
     row.update({key: _flat(_object(cell, part).get(key)) for key, part in _OF_PARTS.items()})
     row.update({name: _flat(_object(cell, part).get(key)) for name, (part, key) in found.items()})
     return row
+
+
+def _add_samples(cells: list[Object], file: Path, name: str) -> None:
+    """Puts the samples into the rounds of the cells: a run keeps them in its journal."""
+    try:
+        lines = (file.parent / name).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadResult(f"{file}: its samples are in {name}, beside it: {error.strerror}") from None
+    measured: dict[tuple[str, int], Object] = {}
+    for line in lines:
+        try:
+            record = json.loads(line)
+            if record["type"] == "record" and record["status"] == "ok":
+                measured[record["cell"], record["round"]] = record["measured"]["timing"]
+        except (ValueError, KeyError, TypeError):
+            continue  # the last line, where the run was killed
+    for cell in cells:
+        for what, timing in (cell.get("timing") or {}).items():
+            for one in timing["rounds"]:
+                whole = measured.get((cell["id"], one.get("round")), {}).get(what, {})
+                one.update({key: whole[key] for key in _OF_SAMPLES if key in whole})
 
 
 def _sample_rows(cells: list[Object]) -> list[Object]:

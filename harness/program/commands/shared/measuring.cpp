@@ -103,8 +103,8 @@ void expect_free(const std::filesystem::path& folder, const MeasureArguments& ar
   if (std::filesystem::exists(run.journal(), ignored)) return;  // refused with better words
   std::vector<std::string> names{"result.json", "ab.json", "logs/worker.log"};
   if (!arguments.no_report) {
-    names.insert(names.end(), {"index.html", "tables/result.md", "tables/result.tex",
-                               "tables/result.csv", "tables/result_samples.csv"});
+    names.insert(names.end(),
+                 {"index.html", "tables/result.md", "tables/result.tex", "tables/result.csv"});
   }
   Manifest(folder, "run").expect_ours(names);
 }

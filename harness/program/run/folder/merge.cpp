@@ -192,6 +192,7 @@ result::RunInfo joined_run(const std::vector<Share>& shares, const MergeChoices&
   run.shard.reset();
   run.calibration_seconds.reset();
   run.waited_for_quiet_seconds.reset();
+  run.samples.clear();
   run.command = choices.command;
   for (const Share& share : shares) {
     if (!share.result) continue;

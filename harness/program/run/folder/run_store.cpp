@@ -6,6 +6,7 @@
 
 #include "core/result/document.hpp"
 #include "harness/program/run/folder/combine.hpp"
+#include "harness/program/run/folder/samples.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -91,7 +92,7 @@ void RunStore::drop_empty_log(const std::string& cell) const {
 }
 
 void RunStore::write_result(const result::Result& result) const {
-  result::write_result(folder_.result(), result);
+  result::write_result(folder_.result(), without_samples(result, folder_.journal()));
 }
 
 std::string RunStore::resume_command(const std::string& verb) const {
