@@ -78,7 +78,6 @@ FLAGS = {
     "--history": lambda r: r.choice(WRITTEN_FILES),
     "--counts": lambda r: r.choice(WRITTEN_FILES),
     "--suite": lambda r: r.choice(NAMES),
-    "--device-code": lambda r: r.choice(FILES),
     "--gallery": lambda r: r.choice(FILES),
     "--sbatch-option": lambda r: r.choice(
         ["partition=long", "time=2:00:00", "array=1-9", "output=/dev/null", "a=b\nc", "x", "=", ""]
@@ -117,7 +116,7 @@ COMMANDS = {
     "check": ["--set", "--implementation", "--pattern", "--dtype", "--device", "--plugin", "--cell-timeout",
               "--out", "--format"],
     "figures": ["--set", "--device", "--plugin", "--gallery", "--retry", "--jobs"] + MEASURE_FLAGS,
-    "gate": ["--counts", "--suite", "--device-code"],
+    "gate": ["--counts", "--suite"],
     "merge": ["--out"],
     "submit": SUITE_FLAGS
     + ["--jobs", "--sbatch-option", "--setup", "--again", "--retry", "--out"]

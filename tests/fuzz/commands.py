@@ -13,8 +13,7 @@ from oracle import EXIT_CODES, Case
 
 # In place of programs that a command starts: no job reaches a cluster, none is in its queue, and
 # nothing is counted for minutes.
-STAND_INS = {"sbatch": "echo 4711", "squeue": "exit 0", "scancel": "exit 1", "valgrind": "exit 1",
-             "cuobjdump": "exit 1"}
+STAND_INS = {"sbatch": "echo 4711", "squeue": "exit 0", "scancel": "exit 1", "valgrind": "exit 1"}
 
 
 def write_stand_ins(folder):

@@ -12,7 +12,6 @@
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/counts/counts.hpp"
-#include "harness/program/counts/device_code.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/suite/known_suites.hpp"
 
@@ -22,7 +21,6 @@ namespace {
 struct GateArguments {
   std::string counts = "tests/benchmarks/counts.json";
   std::string suite = "ci_kernels";
-  std::string device_code;  ///< empty = the library beside the program
   bool update = false;
   bool force = false;
 };
@@ -61,57 +59,6 @@ counts::Counts counted(const GateArguments& arguments) {
   return now;
 }
 
-counts::DeviceCode device_code_here(const GateArguments& arguments) {
-  return counts::device_code_of(arguments.device_code.empty()
-                                    ? process::program_folder().parent_path() /
-                                          "libattnbench_cuda.a"
-                                    : std::filesystem::path(arguments.device_code));
-}
-
-/// Sets the device code to that of this build or, if it has none, to that of the file.
-void update_device_code(const GateArguments& arguments, counts::Counts& now) {
-  const counts::DeviceCode device = device_code_here(arguments);
-  std::error_code ignored;
-  if (device.why_not.empty()) {
-    now.device_toolkit = device.toolkit;
-    for (const auto& [name, kernel] : device.kernels) {
-      now.device_code[name] = counts::device_text(kernel);
-    }
-  } else if (std::filesystem::exists(arguments.counts, ignored)) {
-    const counts::Counts stored = counts::read_counts(arguments.counts);
-    now.device_toolkit = stored.device_toolkit;
-    now.device_code = stored.device_code;
-    std::cout << "SKIPPED device code stays as it was: " << device.why_not << "\n";
-  }
-}
-
-/// Holds what CUDA kernels take against the counts; whether any of it grew. What cannot be held is
-/// said.
-bool device_code_grew(const GateArguments& arguments, const counts::Counts& stored) {
-  counts::DeviceKernels before;
-  for (const auto& [name, text] : stored.device_code) {
-    before[name] = counts::device_kernel_from(name, text);
-  }
-  const counts::DeviceCode device = device_code_here(arguments);
-  std::string why = device.why_not;
-  if (why.empty() && before.empty()) why = "the counts have none; attnbench gate --update adds it";
-  if (why.empty() && stored.device_toolkit != device.toolkit) {
-    why = "\"" + device.toolkit + "\" here, \"" + stored.device_toolkit + "\" in the counts";
-  }
-  if (!why.empty()) {
-    std::cout << "SKIPPED device code is not compared: " << text::quotable(why, 400) << "\n";
-    return false;
-  }
-  const counts::DeviceFindings found = counts::device_findings(before, device.kernels);
-  for (const std::string& architecture : found.not_built) {
-    std::cout << "SKIPPED device code " << architecture << " is not built here\n";
-  }
-  const bool grew = report_findings(found.findings, "of device code");
-  std::cout << device.kernels.size() << " CUDA kernels: the code of " << found.changed << " changed"
-            << (grew ? "" : ", none takes more") << "\n";
-  return grew;
-}
-
 /// Refuses to let --update replace a file that is no list of counts.
 void expect_counts_or_nothing(const GateArguments& arguments) {
   const OutputFile file("--counts", arguments.counts, "gate", true);
@@ -129,8 +76,7 @@ void expect_counts_or_nothing(const GateArguments& arguments) {
 int run_gate(const GateArguments& arguments) {
   if (arguments.update) {
     expect_counts_or_nothing(arguments);
-    counts::Counts now = counted(arguments);
-    update_device_code(arguments, now);
+    const counts::Counts now = counted(arguments);
     write_atomically(arguments.counts, counts::counts_text(now));
     std::cout << "written " << arguments.counts << ": " << now.instructions.size() << " calls ("
               << now.instruction_set << " alone was counted), " << now.workspace_bytes.size()
@@ -150,7 +96,6 @@ int run_gate(const GateArguments& arguments) {
   }
   const auto workspaces = counts::findings_of(stored.workspace_bytes, now.workspace_bytes, 0);
   failed = report_findings(workspaces, "bytes of workspace") || failed;
-  failed = device_code_grew(arguments, stored) || failed;
   if (failed) {
     std::cout << "If that is meant: attnbench gate --update, and commit the counts.\n";
     return static_cast<int>(ExitCode::failed);
@@ -170,20 +115,15 @@ void declare_gate(Command& command) {
   command.option("--counts", arguments->counts, "the file of counts").shows_default();
   command.option("--suite", arguments->suite, "whose cells' predicted workspaces are held")
       .shows_default();
-  command.option("--device-code", arguments->device_code,
-                 "library of CUDA kernels whose registers, stack, shared memory and code are held "
-                 "(default: libattnbench_cuda.a of this build)");
   command.flag("--update", arguments->update, "write the file anew");
   command.flag("--force", arguments->force, "with --update: replace a file that holds no counts");
   command.footer(
       "Instructions are those of torch-free kernels on one thread, counted by valgrind, which "
       "shows\n"
       "programs no AVX-512: only the AVX2 path is counted. Counts of another compiler or of other\n"
-      "flags are not compared; the output says so, and it is not a failure. Device code is "
-      "compared\n"
-      "where CUDA kernels are built and cuobjdump is on PATH; code that changes and takes no more "
-      "is\n"
-      "not a failure. Unlike times, counts are the same on a busy machine.\n"
+      "flags are not compared; the output says so, and it is not a failure. Unlike times, counts "
+      "are\n"
+      "the same on a busy machine.\n"
       "Exit codes: 0 nothing grew, 1 a count grew, came or went, 2 the file does not hold counts,\n"
       "3 valgrind or attnbench-counts is not here.");
   command.runs([arguments] { return run_gate(*arguments); });

@@ -58,7 +58,6 @@ std::string under_valgrind(const std::vector<std::string>& words) {
 
 ATTNBENCH_JSON_CODEC(Counts) {
   JSON_AT(version, program, compiler, flags, instruction_set, instructions, workspace_bytes);
-  JSON_MAYBE(device_toolkit, device_code);
 }
 
 Counts read_counts(const std::filesystem::path& file) {

@@ -26,8 +26,6 @@ struct Counts {
   std::string instruction_set;  ///< that valgrind shows to programs: others were not counted
   std::map<std::string, std::int64_t> instructions;     ///< by kernel and length
   std::map<std::string, std::int64_t> workspace_bytes;  ///< predicted, by cell
-  std::string device_toolkit;  ///< that compiled `device_code`; see device_code.hpp
-  std::map<std::string, std::string> device_code;  ///< by CUDA kernel; empty where none was built
 };
 ATTNBENCH_JSON(Counts);
 
