@@ -128,10 +128,6 @@ Argument Argument::within(double least, double greatest) const {
                     [=](double value) { return value >= least && value <= greatest; });
 }
 
-Argument Argument::positive() const {
-  return with_range("above 0", [](double value) { return value > 0; });
-}
-
 Argument Argument::not_negative() const {
   return with_range("of at least 0", [](double value) { return value >= 0; });
 }

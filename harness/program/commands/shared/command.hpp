@@ -32,7 +32,6 @@ class Argument {
   Argument shows_default() const;
   // Bounds of a number:
   Argument within(double least, double greatest) const;
-  Argument positive() const;
   Argument not_negative() const;
   /// Requires a number above 0, and no greater than the longest wait: 1e9.
   Argument positive_seconds() const;
