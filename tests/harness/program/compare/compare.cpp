@@ -182,12 +182,3 @@ TEST_CASE("differences of provenance are shown", "[compare]") {
   CHECK(compare::differences_of(steady, other) ==
         std::vector<std::string>{"seed: 1, then 2", "binary: not said, then ff"});
 }
-
-TEST_CASE("a stored result against itself is the same throughout", "[compare]") {
-  const auto comparison = compare::compare(test::fixture_result(), test::fixture_result());
-  CHECK(comparison.disjoint == 0);
-  CHECK(comparison.timed == 111);
-  CHECK(std::none_of(comparison.pairs.begin(), comparison.pairs.end(), [](const auto& pair) {
-    return pair.verdict == SpeedVerdict::slow || pair.verdict == SpeedVerdict::fast;
-  }));
-}

@@ -129,15 +129,6 @@ TEST_CASE("estimates are read, and those of another form refused", "[gallery]") 
   CHECK_THROWS_WITH(suites.index(), Contains("estimates.json: ") && Contains("--estimate"));
 }
 
-TEST_CASE("every figure has a suite, or a reason why it has none", "[gallery]") {
-  const gallery::Index index = our_index();
-  for (const suite::PaperFigure& figure : suite::paper_figures()) {
-    INFO(figure.name);
-    const bool reason = figure.missing.rfind("a suite", 0) == 0;
-    CHECK(index.of_figure(figure.name).empty() == reason);
-  }
-}
-
 TEST_CASE("stored results of ours can be read", "[gallery]") {
   for (const gallery::IndexedSuite& suite : our_index().all) {
     INFO(suite.name);

@@ -144,16 +144,3 @@ TEST_CASE("a worker that cannot be used is the environment's failure", "[worker_
   FakeWorker broken("echo 'libtorch.so: cannot open' >&2; exit 127\n");
   CHECK_THROWS_WITH(WorkerClient(broken.options).start(), Contains("libtorch.so: cannot open"));
 }
-
-TEST_CASE("OpenBLAS's variables are kept from the worker unless asked for", "[worker_client]") {
-  const attnbench::test::Variable core_type("OPENBLAS_CORETYPE", "Haswell");
-  const std::string script =
-      greeting +
-      "read -r line <&8\n"
-      "echo \"{\\\"type\\\":\\\"probe\\\",\\\"core\\\":\\\"$OPENBLAS_CORETYPE\\\"}\" >&8; read -r "
-      "l <&8\n";
-  FakeWorker worker(script);
-  CHECK(WorkerClient(worker.options).request({{"type", "probe"}}, {}, 60).at("core") == "");
-  worker.options.keep_blas_core = true;
-  CHECK(WorkerClient(worker.options).request({{"type", "probe"}}, {}, 60).at("core") == "Haswell");
-}
