@@ -198,8 +198,4 @@ TEST_CASE("Debian's Fashion-MNIST is read whole", "[lra][images]") {
   CHECK(cache.facts(Split::test).of_label == std::vector<std::uint64_t>(10, 1'000));
   CHECK(cache.label(cache.index(Split::test)[0]) == 9);  // an ankle boot
   CHECK(cache.facts(Split::train).longest == 784);
-  if (const char* sheets = std::getenv("ATTNBENCH_LRA_SHEETS")) {
-    write_contact_sheet(cache, cache.index(Split::test).first(24),
-                        std::filesystem::path(sheets) / "fashion_mnist.png");
-  }
 }

@@ -138,18 +138,3 @@ TEST_CASE("Pathfinder rules that are not offered are refused", "[lra][pathfinder
              {"difficulty is harder", "intermediate"}));
   CHECK(says(refusal([] { PathfinderGenerator(pathfinder_rules(32, "hard", 0)); }), {"no rows"}));
 }
-
-// Hidden: writes sheets to look at. ATTNBENCH_LRA_SHEETS=FOLDER test_data "[.sheet]"
-TEST_CASE("a contact sheet of each size", "[.sheet]") {
-  const char* folder = std::getenv("ATTNBENCH_LRA_SHEETS");
-  REQUIRE(folder != nullptr);
-  for (const int side : {32, 64, 128, 256}) {
-    const TemporaryFolder scratch;
-    PathfinderGenerator generator(pathfinder_rules(side, "hard", 24));
-    prepare(generator, scratch / "p.lra");
-    const Cache cache(scratch / "p.lra");
-    write_contact_sheet(
-        cache, cache.index(Split::train),
-        std::filesystem::path(folder) / ("pathfinder" + std::to_string(side) + ".png"));
-  }
-}
