@@ -182,7 +182,6 @@ TEST_CASE("Shapes: a profile may name one, or take it away", "[suite]") {
 TEST_CASE("Shapes: each fault of a suite is told with its place", "[suite]") {
   const std::string head = R"({"name": "s", "task": "kernel", "mechanisms": ["softmax"],)";
   const auto with = [&](const std::string& members) { return head + "\n" + members + "}"; };
-  // clang-format off: a line each
   const std::vector<test::Malformed> faults = {
       {with(R"("shape": "lama3-8b")"),
        2,
@@ -216,7 +215,6 @@ TEST_CASE("Shapes: each fault of a suite is told with its place", "[suite]") {
        "/shape",
        {"sd1.5-self: no cell takes any of its sizes", "leave the shape out"}},
   };
-  // clang-format on
   for (const test::Malformed& fault : faults) test::check_malformed(fault);
   const std::string text = head + R"("set": {"length": 8}})";
   CHECK_THAT(test::complaint(text, with_shape("gpt3")),
@@ -230,7 +228,6 @@ TEST_CASE("Shapes: each fault of a suite is told with its place", "[suite]") {
 TEST_CASE("Shapes: each fault of their file is told with its place", "[suite]") {
   const std::string sizes = R"("heads": 4, "head_dim": 8, "pattern": "causal")";
   CHECK(complaint_of_file(with_members(sizes)).empty());
-  // clang-format off: a line each
   const std::vector<std::pair<std::string, std::vector<std::string>>> faults = {
       {"", {"shapes.json:1: /: ", "empty"}},
       {"{\"m\": {\n\"title\"", {"shapes.json:2: ", "cut off"}},
@@ -258,7 +255,6 @@ TEST_CASE("Shapes: each fault of their file is told with its place", "[suite]") 
        {"shapes.json:3: /m/pattern: ", "causal"}},
       {with_members(sizes).insert(1, R"("m": {},)"), {"shapes.json:1: /m: ", "a second time"}},
   };
-  // clang-format on
   for (const auto& [text, words] : faults) {
     const std::string said = complaint_of_file(text);
     INFO(text << "\nsaid: " << said);
