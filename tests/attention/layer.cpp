@@ -94,25 +94,6 @@ TEST_CASE("layer: weights have variance 1/C, and one role's do not depend on the
   CHECK(!a.named_parameters()["weight_query"].requires_grad());
 }
 
-TEST_CASE("layer: gradients reach the weights, and a state continues a sequence") {
-  Problem problem = small();
-  problem.gradient = true;
-  auto whole = layer(problem, Scope::layer);
-  const auto x = at::randn({2, 5, 32}, at::kDouble);
-  const auto output = whole.forward(x, x).output;
-  output.sum().backward();
-  for (const auto& weight : whole.parameters()) CHECK(weight.grad().abs().sum().item<double>() > 0);
-  const at::NoGradGuard no_grad;
-  State state = whole.mechanism().empty_state(2, 5, x.options());
-  const auto begin = x.narrow(1, 0, 3);
-  CHECK(at::allclose(whole.forward(begin, begin, {}, {}, &state).output, output.narrow(1, 0, 3)));
-  for (std::int64_t t = 3; t < 5; ++t) {
-    const auto step = x.narrow(1, t, 1);
-    CHECK(at::allclose(whole.forward(step, step, {}, {}, &state).output, output.narrow(1, t, 1)));
-  }
-  CHECK(state.position == 5);
-}
-
 TEST_CASE("layer: rotary positions leave products of queries and keys to their distance") {
   const Problem problem = small();
   auto plain = layer(problem, Scope::projected);
@@ -140,23 +121,6 @@ TEST_CASE("layer: rotary positions leave products of queries and keys to their d
       }
       CHECK(scores[t][s].item<double>() == Approx(want).margin(1e-12));
     }
-  }
-}
-
-TEST_CASE("layer: rotary positions go on from a state, and have gradients") {
-  Problem problem = small();
-  problem.gradient = true;
-  auto whole = layer(problem, Scope::layer);
-  whole.use_rotary_positions();
-  const auto x = at::randn({2, 5, 32}, at::kDouble);
-  const auto output = whole.forward(x, x).output;
-  output.sum().backward();
-  for (const auto& weight : whole.parameters()) CHECK(weight.grad().abs().sum().item<double>() > 0);
-  const at::NoGradGuard no_grad;
-  State state = whole.mechanism().empty_state(2, 5, x.options());
-  for (std::int64_t t = 0; t < 5; ++t) {
-    const auto step = x.narrow(1, t, 1);
-    CHECK(at::allclose(whole.forward(step, step, {}, {}, &state).output, output.narrow(1, t, 1)));
   }
 }
 

@@ -55,20 +55,6 @@ TEST_CASE("softmax: a full state refuses more tokens, and a clone goes its own w
                     "softmax: the state has room for 4 tokens, not for 8");
 }
 
-TEST_CASE("softmax: aliases, and the choice by dtype") {
-  const auto flash = test::registry().resolve("flash");
-  CHECK(flash.entry->name == "softmax");
-  CHECK(flash.implementation == "tiled");
-  CHECK(test::registry().resolve("chunked_softmax").implementation == "chunked");
-  const Entry& entry = test::registry().entry("softmax");
-  const auto options = Options::resolve(entry.options, {});
-  CHECK(Registry::choose(entry, "auto", options, small(8)).implementation->name == "tiled");
-  Problem half = small(8);
-  half.dtype = Dtype::float16;
-  CHECK_THROWS_WITH(Registry::choose(entry, "tiled", options, half),
-                    "softmax/tiled: float16 has no CPU kernel");
-}
-
 TEST_CASE("softmax: costs follow the formulas") {
   const Entry& entry = test::registry().entry("softmax");
   const auto options = Options::resolve(entry.options, {});
