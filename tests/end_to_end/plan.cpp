@@ -86,13 +86,6 @@ TEST_CASE("plan: shapes of one's own, and a file of shapes that is malformed", "
              Catch::Contains("suites/shapes.json: ok, "));
 }
 
-TEST_CASE("plan: what cannot be done is listed with its reason", "[program]") {
-  const Finished finished = plan("window --pattern cross --cells");
-  INFO(finished.err);
-  REQUIRE(finished.exit_code == 0);
-  CHECK_THAT(finished.out, Catch::Contains("unsupported, 1 cell: "));
-}
-
 TEST_CASE("plan: the notes of a suite are those of the profile, without control characters",
           "[program]") {
   const TemporaryFolder folder;

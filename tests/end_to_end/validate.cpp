@@ -49,21 +49,6 @@ TEST_CASE("validate: a malformed suite ends with 2, its place, and nothing writt
   CHECK(files == 2);
 }
 
-TEST_CASE("validate: what autocast may be is said where it is something else", "[program]") {
-  const TemporaryFolder folder;
-  write_file(folder / "half.json",
-             "{\"name\": \"s\", \"task\": \"mqar\",\n\"mechanisms\": [\"latte\"],\n"
-             "\"set\": {\"autocast\": [\"off\", \"float16\"]}}");
-  for (const char* command : {"validate", "plan", "run"}) {
-    const Finished finished = call(command + std::string(" half.json"), {}, folder.path());
-    INFO(command << " said: " << finished.err);
-    CHECK(finished.exit_code == 2);
-    CHECK_THAT(finished.err, Catch::Contains("half.json:3: /set/autocast/1: ") &&
-                                 Catch::Contains("float16") &&
-                                 Catch::Contains("one of off, bfloat16"));
-  }
-}
-
 TEST_CASE("validate: bad command lines end with 2 and say what was meant", "[program]") {
   const std::string quickstart = "validate " + suites + "quickstart.json";
   const std::vector<std::pair<std::string, std::string>> wrong = {
