@@ -106,15 +106,6 @@ TEST_CASE("values off by a thousandth are found wrong", "[check]") {
   CHECK_FALSE(section["reason"].get<std::string>().empty());
 }
 
-TEST_CASE("a wrong last token alone is found", "[check]") {
-  const auto spoil = [](const at::Tensor& y) {
-    at::Tensor copy = y.clone();
-    copy.narrow(2, 69, 1).mul_(1.5);
-    return copy;
-  };
-  CHECK(Spoiled(spoil).check(false)["verdict"] == "wrong");
-}
-
 TEST_CASE("numbers that are not finite are found wrong, and stay out of the JSON", "[check]") {
   const tasks::Json section =
       Spoiled([](const at::Tensor& y) { return y / at::zeros_like(y); }).check(false);

@@ -40,12 +40,3 @@ TEST_CASE("copying is trained on new examples in each epoch", "[copy]") {
     CHECK(ran.sections["metrics"].contains("label_accuracy"));
   }
 }
-
-TEST_CASE("a length that leaves no room to copy is refused before training", "[copy]") {
-  auto settings = small_copy();
-  settings["length"] = int64_t{4};
-  CHECK_NOTHROW(tasks::find_task("copy").forecast(registry(),
-                                                  make_cell("copy", "softmax", "auto", settings)));
-  settings["length"] = int64_t{3};
-  CHECK_THROWS_AS(make_cell("copy", "softmax", "auto", settings), UsageError);
-}

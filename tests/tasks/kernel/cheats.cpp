@@ -100,7 +100,8 @@ TEST_CASE("an honest mechanism is right in timed calls", "[cheats]") {
         Settings{{"input_scale", 15.0}}, Settings{{"length", n(1)}},
         Settings{{"scope", s("model")}, {"layers", n(2)}, {"vocabulary", n(64)}}}) {
     const Found ran = found(honest, more);
-    INFO(more.begin()->first << " " << ran.timed.dump());
+    INFO(more.begin()->first << " " << ran.check.dump() << " " << ran.timed.dump());
+    CHECK(ran.check["verdict"] == "ok");
     CHECK(ran.timed["verdict"] == "ok");
   }
 }

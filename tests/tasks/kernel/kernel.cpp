@@ -77,19 +77,6 @@ TEST_CASE("projections inside the clock are counted, checked and metered", "[ker
   }
 }
 
-TEST_CASE("patterns, key heads and dtypes pass through", "[kernel]") {
-  for (const Settings& more :
-       {Settings{{"pattern", s("bidirectional")}},
-        Settings{{"pattern", s("cross")}, {"key_length", n(40)}}, Settings{{"kv_heads", n(1)}},
-        Settings{{"dtype", s("float64")}}, Settings{{"dtype", s("bfloat16")}},
-        Settings{{"input_scale", 15.0}}, Settings{{"length", n(3)}}}) {
-    const auto cell = make_cell("kernel", "softmax", "composite", small_call(more));
-    const Ran ran = run_cell(registry(), "kernel", cell);
-    INFO(more.begin()->first << " " << ran.check.dump());
-    CHECK(ran.check["verdict"] == "ok");
-  }
-}
-
 TEST_CASE("an unsupported cell is refused by the forecast", "[kernel]") {
   const auto cell =
       make_cell("kernel", "softmax", "composite", small_call({{"dtype", s("float16")}}));

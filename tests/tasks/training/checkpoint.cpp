@@ -116,39 +116,39 @@ std::vector<char> archive_of(const Parts& parts) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint without its digest is replaced by the previous one", "[checkpoint]") {
+TEST_CASE("a checkpoint without its digest, or of another version, is replaced by the previous one",
+          "[checkpoint]") {
   const test::TemporaryFolder folder;
   save_two(folder);
   Parts parts = parts_of(test::read_file(folder / "checkpoint.pt"));
-  std::vector<char> bytes = archive_of(parts);
-  test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
+  const auto write = [&](const std::vector<char>& bytes) {
+    test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
+  };
+  write(archive_of(parts));
   check_previous_is_loaded(folder, "has no digest");
   // With a valid digest it is loaded: only the digest protects the file.
   parts.head["facts"]["step"] = 3;
-  bytes = sealed(archive_of(parts));
-  test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
+  write(sealed(archive_of(parts)));
   CHECK(Checkpoints(folder.path(), identity).load()->facts["step"] == 3);
-}
-
-TEST_CASE("a checkpoint of another version is replaced by the previous one", "[checkpoint]") {
-  const test::TemporaryFolder folder;
-  save_two(folder);
-  Parts parts = parts_of(test::read_file(folder / "checkpoint.pt"));
   parts.head["version"] = 7;
-  const std::vector<char> bytes = sealed(archive_of(parts));
-  test::write_file(folder / "checkpoint.pt", {bytes.begin(), bytes.end()});
+  write(sealed(archive_of(parts)));
   check_previous_is_loaded(folder, "version 7, not 2");
 }
 
-TEST_CASE("a checkpoint of another build is replaced by the previous one", "[checkpoint]") {
-  const test::TemporaryFolder folder;
-  Json built = identity;
+TEST_CASE("a checkpoint of another build or model is replaced by the previous one",
+          "[checkpoint]") {
+  Json built = identity, anew = identity, wider = identity;
   built["binary"] = "0123";
-  Checkpoints(folder.path(), built).save(numbered(1));
-  Json anew = built;
   anew["binary"] = "4567";
-  Checkpoints(folder.path(), anew).save(numbered(2));
-  check_previous_is_loaded(folder, "the worker or a plugin was built anew", built);
+  wider["settings"]["width"] = "128";
+  const auto check = [](const Json& own, const Json& other, const std::string& reason) {
+    const test::TemporaryFolder folder;
+    Checkpoints(folder.path(), own).save(numbered(1));
+    Checkpoints(folder.path(), other).save(numbered(2));
+    check_previous_is_loaded(folder, reason, own);
+  };
+  check(built, anew, "the worker or a plugin was built anew");
+  check(identity, wider, "of another training: width is \"128\" there and \"64\" here");
 }
 
 TEST_CASE("a checkpoint that the caller refuses is replaced by the previous one", "[checkpoint]") {
@@ -162,15 +162,6 @@ TEST_CASE("a checkpoint that the caller refuses is replaced by the previous one"
   CHECK(loaded->facts["step"] == 1);
   REQUIRE(checkpoints.refused().size() == 1);
   CHECK_THAT(checkpoints.refused()[0], Contains("checkpoint.pt fits nothing"));
-}
-
-TEST_CASE("a checkpoint of another model is replaced by the previous one", "[checkpoint]") {
-  const test::TemporaryFolder folder;
-  Json wider = identity;
-  wider["settings"]["width"] = "128";
-  Checkpoints(folder.path(), identity).save(numbered(1));
-  Checkpoints(folder.path(), wider).save(numbered(2));
-  check_previous_is_loaded(folder, "of another training: width is \"128\" there and \"64\" here");
 }
 
 TEST_CASE("weights are read from a checkpoint of the same model, whatever else differs",

@@ -5,30 +5,24 @@
 using namespace attnbench;
 using namespace attnbench::test;
 
-TEST_CASE("weights_around counts the weights of the model", "[model]") {
-  for (const Mlp mlp : {Mlp::plain, Mlp::gated}) {
+TEST_CASE("weights_around counts the weights of every model and layout", "[model]") {
+  const auto check = [](const ModelOptions& options, std::int64_t mixes) {
+    const auto model = model_of("softmax", small(), options);
+    CHECK(static_cast<std::int64_t>(model->mixes()) == mixes);
+    CHECK(weights_in(*model) == weights_around(options, small()) + mixes * 4 * 8 * 8);
+  };
+  for (const Mlp mlp : {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}) {
     for (const Norm norm : {Norm::layer, Norm::rms}) {
       for (const bool tied : {true, false}) {
-        const ModelOptions options{3, 11, mlp, mlp == Mlp::plain ? 0 : 20, norm, tied};
-        const auto model = model_of("softmax", small(), options);
-        const std::int64_t projections = 3 * 4 * 8 * 8;
-        CHECK(weights_in(*model) == weights_around(options, small()) + projections);
+        check({3, 11, mlp, mlp == Mlp::gated ? 20 : 0, norm, tied}, 3);
       }
     }
-  }
-}
-
-TEST_CASE("weights_around counts the weights of every layout", "[model]") {
-  for (const Mlp mlp : {Mlp::plain, Mlp::gated, Mlp::none, Mlp::identity}) {
     for (const Positions positions :
          {Positions::none, Positions::learned, Positions::sinusoidal, Positions::rotary}) {
       ModelOptions options{3, 11, mlp, 0, Norm::layer, true};
       options.layout = Layout::convolution_first;
       options.positions = positions;
-      const auto model = model_of("softmax", small(), options);
-      CHECK(model->mixes() == 1);
-      const std::int64_t projections = 4 * 8 * 8;
-      CHECK(weights_in(*model) == weights_around(options, small()) + projections);
+      check(options, 1);
     }
   }
 }
