@@ -155,58 +155,6 @@ void add_accuracy_lines(const Answer& answer, std::vector<Line>& lines) {
   }
 }
 
-/// The first crossover of `label`, or of any with an empty one: if possible one that has a slower
-/// length before it. Without one the next run may find no crossover at all.
-const CrossingStatement* crossing_found(const Answer& answer, const std::string& label) {
-  const CrossingStatement* unbounded = nullptr;
-  for (const CrossingStatement& one : answer.crossings) {
-    if (one.crossing != CrossingKind::found || (!label.empty() && one.label != label)) continue;
-    if (one.low) return &one;
-    if (unbounded == nullptr) unbounded = &one;
-  }
-  return unbounded;
-}
-
-/// The longest place at which something is fastest; null where none is.
-const Fastest* last_told(const Answer& answer) {
-  for (auto one = answer.fastest.rbegin(); one != answer.fastest.rend(); ++one) {
-    if (!one->labels.empty()) return &*one;
-  }
-  return nullptr;
-}
-
-std::string spoken(const Answer& answer) {
-  const Fastest& last = *last_told(answer);
-  std::string text;
-  if (last.x) text += "at " + answer.place + " " + place_text(answer.axis, *last.x) + " ";
-  const std::string timed = timed_words(answer);
-  if (last.labels.size() == 1) {
-    text += name_in_sentence(last.labels.front()) + " (" + last.implementation +
-            ") has the fastest " + timed + ", " +
-            text::measured_seconds(last.time.median, last.time.low, last.time.high);
-  } else {
-    text += "the fastest " + timed + " is that of " + listed(names_of(last.labels), " or ") +
-            ", which these intervals cannot tell apart";
-  }
-  const CrossingStatement* crossing =
-      last.labels.size() == 1 ? crossing_found(answer, last.labels.front()) : nullptr;
-  if (crossing == nullptr) crossing = crossing_found(answer, "");
-  if (crossing == nullptr) return text;
-  return text + "; " + name_in_sentence(crossing->label) + " (" + crossing->implementation +
-         ") is faster than exact attention (" + crossing->against + ") " + text_of(*crossing);
-}
-
-/// The answer that says most: with a crossover, else with a fastest.
-const Answer* telling(const std::vector<Answer>& answers) {
-  const Answer* found = nullptr;
-  for (const Answer& answer : answers) {
-    if (last_told(answer) == nullptr) continue;
-    if (crossing_found(answer, "") != nullptr) return &answer;
-    if (found == nullptr) found = &answer;
-  }
-  return found;
-}
-
 /// `text` behind a topic, in lines of at most `width` columns.
 std::string hanging(const std::string& topic, const std::string& text, std::size_t width) {
   const std::string head = "    " + topic + ": ";
@@ -369,25 +317,20 @@ std::vector<Line> lines_of(const std::vector<Exception>& exceptions) {
   return lines;
 }
 
-std::string sentence_of(const std::string& machine, const std::vector<Answer>& answers) {
-  const Answer* answer = telling(answers);
-  std::string said;
-  if (answer != nullptr) {
-    said = spoken(*answer);
-  } else {
-    for (const Answer& one : answers) {
-      if (one.accuracies.empty() || answer != nullptr) continue;
-      answer = &one;
-      std::vector<std::string> parts;
-      for (const Accuracy& each : one.accuracies) parts.push_back(accuracy_text(each));
-      said = "after training the " + one.measure.plural + " (with the bytes of the state) are " +
-             shortened(parts);
-    }
-  }
-  if (answer == nullptr) return "";
+std::string sentence_of(const std::string& machine, const Ranking& ranking) {
+  if (ranking.headline.empty()) return "";
   std::string where = machine;
-  if (!answer->conditions.empty()) where += (where.empty() ? "" : ", ") + answer->conditions;
-  return (where.empty() ? "" : "On " + where + ": ") + said + ".";
+  if (!ranking.conditions.empty()) where += (where.empty() ? "" : ", ") + ranking.conditions;
+  std::vector<std::string> used;
+  for (const RankedRow& row : ranking.rows) {
+    if (row.fastest && !ranking.by_quality) used.push_back(row.implementation);
+  }
+  const bool said = std::find(used.begin(), used.end(), ranking.against) != used.end();
+  if (!ranking.against.empty() && !used.empty() && !said) {
+    used.push_back("exact attention is " + ranking.against);
+  }
+  return (where.empty() ? "" : "On " + where + ": ") + ranking.headline +
+         (used.empty() ? "" : " (" + listed(used, "; ", "; ") + ")") + ".";
 }
 
 std::string text_of(const Verdict& verdict, const TableStyle& style) {

@@ -46,9 +46,9 @@ std::string timed_words(const Answer& answer);
 /// A value of the axis: 1024, or 16.0 KiB of states.
 std::string place_text(const std::string& axis, double x);
 
-/// One sentence to repeat: machine, conditions, the fastest and its crossover, or the accuracy
-/// that trainings reached. Empty where nothing was ranked.
-std::string sentence_of(const std::string& machine, const std::vector<Answer>& answers);
+/// One sentence to repeat: machine, conditions, the headline of the table that ranks, and which
+/// implementations it is of. Empty without a headline.
+std::string sentence_of(const std::string& machine, const Ranking& ranking);
 
 /// The verdict as text for the terminal: the tables that rank, the answers that have none, what is
 /// not ranked, the sentence. Ends with a newline, and is empty where there is nothing to say.

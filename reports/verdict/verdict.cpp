@@ -349,7 +349,9 @@ Verdict judge(const VerdictInput& input) {
     verdict.answers.push_back(answer_to(question));
   verdict.rankings = rankings_of(input.questions, verdict.answers);
   verdict.exceptions = exceptions_of(input);
-  verdict.sentence = sentence_of(input.machine, verdict.answers);
+  if (!verdict.rankings.empty()) {
+    verdict.sentence = sentence_of(input.machine, verdict.rankings.front());
+  }
   return verdict;
 }
 

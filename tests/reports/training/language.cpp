@@ -77,6 +77,5 @@ TEST_CASE("the verdict of language models ranks the fewest bits first", "[verdic
   CHECK(verdict.answers[0].accuracies[0].label == "softmax");
   CHECK(verdict.answers[0].max_accurate == std::vector<std::string>{"softmax"});
   CHECK(reports::verdict::headline_of(verdict) == "softmax has the fewest bits per byte: 2.300");
-  CHECK_THAT(reports::verdict::text_of(verdict, {}),
-             Contains("after training the bits per byte") && !Contains("accura"));
+  CHECK_THAT(reports::verdict::text_of(verdict, {}), !Contains("accura"));
 }
