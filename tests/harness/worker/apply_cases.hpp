@@ -18,7 +18,7 @@ constexpr std::uint64_t apply_seed = 5;
 
 const Registry& all_mechanisms();
 
-/// A mechanism in double with D = 43, in two heads and batch rows.
+/// A mechanism in double with T = 3 and D = 43, in two heads and batch rows.
 struct ApplyCase {
   const Entry* entry = nullptr;
   Problem problem;
@@ -28,14 +28,14 @@ struct ApplyCase {
   std::string where;
 };
 
-Problem apply_problem(Pattern pattern, std::int64_t length, std::int64_t kv_heads);
+Problem apply_problem(Pattern pattern, std::int64_t kv_heads);
 
 /// Nothing where the mechanism says that this is not defined.
 std::optional<ApplyCase> apply_case(const Entry& entry, const Problem& problem, const Values& said);
 
-/// Every mechanism, pattern and inner size (1 and 7: latents, features, bases, projected length) of
-/// this length; each mechanism must have at least one.
-void for_each_case(std::int64_t length, const std::function<void(const ApplyCase&)>& body);
+/// Every mechanism, pattern and inner size (1 and 7: latents, features, bases, projected length);
+/// each mechanism must have at least one.
+void for_each_case(const std::function<void(const ApplyCase&)>& body);
 
 /// Random arrays with full mantissas, so that a float on the way would show.
 Inputs inputs_of(const ApplyCase& one);
