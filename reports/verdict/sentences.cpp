@@ -66,14 +66,6 @@ std::string times_text(const Estimate& ratio) {
   return significant(ratio.median, digits) + " (" + range_text(ratio.low, ratio.high, digits) + ")";
 }
 
-std::string rounded_length(double length) {
-  if (!(length >= 1)) return "1";
-  const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(length)) - 1));
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.0f", std::round(length / unit) * unit);
-  return text.data();
-}
-
 std::string timed_words(const Answer& answer) {
   if (answer.what == "forward" || answer.what == "backward") return answer.what + " pass";
   if (answer.what == "forward+backward") return "forward and backward pass";
@@ -186,65 +178,61 @@ std::string text_of(const std::vector<Gap>& gaps) {
   return listed(parts, "; ", "; ");
 }
 
-/// Without what is missing.
-std::string found_text(const CrossingStatement& crossover) {
-  switch (crossover.crossing) {
-    case CrossingKind::found:
-      if (crossover.within_gap) {
-        return std::string("from ") +
-               (crossover.low
-                    ? "somewhere between " + place_text("length", *crossover.low) + " and "
-                    : "at most ") +
-               place_text("length", crossover.high) + " tokens on";
+/// A length with two significant digits, since no interval supports more.
+std::string rounded_length(double length) {
+  if (!(length >= 1)) return "1";
+  const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(length)) - 1));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.0f", std::round(length / unit) * unit);
+  return text.data();
+}
+
+/// What was found in words, or as a column of a table has it.
+std::string found_text(const CrossingStatement& one, bool column) {
+  const auto measured = [](double length) { return place_text("length", length); };
+  const auto bound = [&](double length) {
+    return one.within_gap ? measured(length) : rounded_length(length);
+  };
+  switch (one.crossing) {
+    case CrossingKind::found: {
+      const std::string high = bound(one.high);
+      const std::string low = one.low ? bound(*one.low) : "";
+      if (one.within_gap && !column) {
+        return "from " + (low.empty() ? "at most " : "somewhere between " + low + " and ") + high +
+               " tokens on";
       }
-      return "from " + rounded_length(crossover.length) + " tokens on (" +
-             (crossover.low ? rounded_length(*crossover.low) + " to " : "at most ") +
-             rounded_length(crossover.high) + ")";
-    case CrossingKind::below:
-      return "at all measured lengths, from " + place_text("length", crossover.shortest) + " on";
+      const std::string most = column ? "<= " : "at most ";
+      const std::string range = (low.empty() ? most : low + " to ") + high;
+      if (one.within_gap) return range;
+      const std::string length = rounded_length(one.length);
+      return (column ? length : "from " + length + " tokens on") + " (" + range + ")";
+    }
+    case CrossingKind::below: {
+      const std::string shortest = measured(one.shortest);
+      return column ? "<= " + shortest : "at all measured lengths, from " + shortest + " on";
+    }
     case CrossingKind::none:
-      return "not up to " + place_text("length", crossover.longest);
+      return "not up to " + measured(one.longest);
     case CrossingKind::reverse:
-      return "at short lengths alone";
+      return column ? "short ones alone" : "at short lengths alone";
     case CrossingKind::several:
-      return "at some lengths: the order changes more than once";
+      return column ? "some lengths" : "at some lengths: the order changes more than once";
     case CrossingKind::undecided:
-      return "cannot tell at " + place_text("length", crossover.longest);
+      return column ? "cannot tell" : "cannot tell at " + measured(one.longest);
     case CrossingKind::missing:
       break;
   }
-  return "";
+  return column ? "cannot tell" : "";
 }
 
 }  // namespace
 
 std::string short_text_of(const CrossingStatement& crossover) {
-  switch (crossover.crossing) {
-    case CrossingKind::found:
-      if (crossover.within_gap) {
-        return (crossover.low ? place_text("length", *crossover.low) + " to " : "<= ") +
-               place_text("length", crossover.high);
-      }
-      return rounded_length(crossover.length) + " (" +
-             (crossover.low ? rounded_length(*crossover.low) + " to " : "<= ") +
-             rounded_length(crossover.high) + ")";
-    case CrossingKind::below:
-      return "<= " + place_text("length", crossover.shortest);
-    case CrossingKind::none:
-      return "not up to " + place_text("length", crossover.longest);
-    case CrossingKind::reverse:
-      return "short ones alone";
-    case CrossingKind::several:
-      return "some lengths";
-    case CrossingKind::undecided:
-    case CrossingKind::missing:
-      break;
-  }
-  return "cannot tell";
+  return found_text(crossover, true);
 }
 
 std::string text_of(const CrossingStatement& crossover) {
-  const std::string found = found_text(crossover), gaps = text_of(crossover.gaps);
+  const std::string found = found_text(crossover, false), gaps = text_of(crossover.gaps);
   return found + (found.empty() || gaps.empty() ? "" : "; ") + gaps;
 }
 

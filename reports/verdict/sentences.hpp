@@ -27,9 +27,6 @@ std::string text_of(const CrossingStatement& crossover);
 /// The same for a column of a table: "1000 (880 to 1300)", "not up to 8192", "cannot tell".
 std::string short_text_of(const CrossingStatement& crossover);
 
-/// A length with two significant digits, since no interval supports more.
-std::string rounded_length(double length);
-
 /// "3.8 to 4.2", with two or three significant digits.
 std::string range_text(double low, double high, int digits);
 
