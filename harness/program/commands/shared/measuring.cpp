@@ -10,6 +10,7 @@
 #include "core/status.hpp"
 #include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
+#include "core/text/spelling.hpp"
 #include "harness/program/cluster/shell.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
@@ -198,11 +199,7 @@ std::set<std::string> statuses_from(const std::string& flag,
   const std::vector<std::string>& known = status_words();
   for (const std::string& word : words) {
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    throw UsageFailure(flag + " " + word + ": expected some of " + [&] {
-      std::string list;
-      for (const std::string& status : known) list += (list.empty() ? "" : ", ") + status;
-      return list;
-    }());
+    throw UsageFailure(flag + " " + word + ": expected some of " + text::listed(known));
   }
   return {words.begin(), words.end()};
 }

@@ -13,6 +13,7 @@
 #include "core/text/printable.hpp"
 #include "harness/program/apply/out_folder.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/run/plan/pace.hpp"
 #include "tasks/data/lra/listops.hpp"
 #include "tasks/data/lra/png.hpp"
 #include "tasks/data/prepare.hpp"
@@ -31,18 +32,6 @@ constexpr double seconds_between_lines = 10;
 std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
-
-std::string time_text(double seconds) {
-  char text[32];
-  if (seconds < 120) {
-    std::snprintf(text, sizeof text, "%.0f s", seconds);
-  } else if (seconds < 7200) {
-    std::snprintf(text, sizeof text, "%.0f min", seconds / 60);
-  } else {
-    std::snprintf(text, sizeof text, "%.1f h", seconds / 3600);
-  }
   return text;
 }
 
@@ -104,7 +93,7 @@ class ProgressLine {
               "/s";
     }
     if (progress.done < progress.total && progress.seconds_left() >= 0) {
-      line += ", " + time_text(progress.seconds_left()) + " left";
+      line += ", " + run::human_duration(progress.seconds_left()) + " left";
     }
     return line;
   }
