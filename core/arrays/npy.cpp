@@ -227,7 +227,7 @@ HeaderText parse_header(const std::string& text) {
 }
 
 std::string header_text(Element element, const Shape& shape) {
-  static const char* const types[] = {"<f4", "<f8", "<i8", "|b1", "|u1", "<u2"};
+  static const char* const types[] = {"<f4", "<f8", "<i8", "|b1", "|u1", "<u2", "<u4"};
   std::string sizes;
   for (const std::int64_t size : shape) {
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
@@ -238,12 +238,13 @@ std::string header_text(Element element, const Shape& shape) {
 }
 
 const char* to_string(Element element) {
-  static const char* const words[] = {"float32", "float64", "int64", "bool", "uint8", "uint16"};
+  static const char* const words[] = {"float32", "float64", "int64", "bool",
+                                      "uint8",   "uint16",  "uint32"};
   return words[static_cast<int>(element)];
 }
 
 std::int64_t bytes_of(Element element) {
-  static const std::int64_t sizes[] = {4, 8, 8, 1, 1, 2};
+  static const std::int64_t sizes[] = {4, 8, 8, 1, 1, 2, 4};
   return sizes[static_cast<int>(element)];
 }
 

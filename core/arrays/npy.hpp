@@ -14,8 +14,8 @@
 
 namespace attnbench::arrays {
 
-/// Arrays of uint16 are written, for tokens, and not read.
-enum class Element { float32, float64, int64, boolean, uint8, uint16 };
+/// Arrays of uint16 and uint32 are written, for tokens, and not read.
+enum class Element { float32, float64, int64, boolean, uint8, uint16, uint32 };
 
 const char* to_string(Element element);
 std::int64_t bytes_of(Element element);

@@ -90,7 +90,7 @@ void Cache::read_header() {
   const unsigned char* text = map_ + sizeof(FileHeader);
   token_bytes_ = header.token_bytes;
   if (hash_of(view(text, header.text_bytes))[0] != header.text_hash ||
-      (token_bytes_ != 1 && token_bytes_ != 2)) {
+      (token_bytes_ != 1 && token_bytes_ != 2 && token_bytes_ != 4)) {
     refuse("has a damaged header");
   }
   try {
@@ -210,12 +210,17 @@ std::size_t Cache::copy(std::uint64_t row, int tower, std::span<std::int64_t> ou
   const std::size_t count = std::min<std::size_t>(at.end - at.begin, out.size());
   const unsigned char* tokens = at.payload + at.layout.tokens + at.begin * token_bytes_;
   const std::int64_t first = description_.first_token;
-  if (token_bytes_ == 1) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = first + tokens[i];
-  } else {
+  const auto widened = [&]<class Stored>(Stored /*type*/) {
     for (std::size_t i = 0; i < count; ++i) {
-      out[i] = first + number_at<std::uint16_t>(tokens + 2 * i);
+      out[i] = first + number_at<Stored>(tokens + sizeof(Stored) * i);
     }
+  };
+  if (token_bytes_ == 1) {
+    widened(std::uint8_t{});
+  } else if (token_bytes_ == 2) {
+    widened(std::uint16_t{});
+  } else {
+    widened(std::uint32_t{});
   }
   return count;
 }

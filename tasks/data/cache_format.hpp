@@ -8,7 +8,7 @@
 //       int32  labels[n]
 //       uint32 orders[n]
 //       uint8  splits[n], zeros up to a multiple of 8
-//       uint8 or uint16 tokens[offsets[n * w]], each less the description's first_token
+//       uint8, uint16 or uint32 tokens[offsets[n * w]], each less the description's first_token
 //   the footer: uint64 block positions, uint32 row numbers of train, validation and test in their
 //     order, facts as JSON text
 //   Trailer
@@ -37,7 +37,7 @@ struct FileHeader {
   std::uint32_t version;
   std::uint32_t text_bytes;
   std::uint64_t text_hash;    ///< low half of the XXH3 of the text
-  std::uint64_t token_bytes;  ///< 1 or 2
+  std::uint64_t token_bytes;  ///< 1, 2 or 4
 };
 static_assert(sizeof(FileHeader) == 32);
 

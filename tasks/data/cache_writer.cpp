@@ -33,7 +33,8 @@ std::string text_of(const Json& json) {
 }
 
 std::uint64_t token_bytes_of(const DataDescription& description) {
-  return description.vocabulary - description.first_token <= 256 ? 1 : 2;
+  const int ids = description.vocabulary - description.first_token;
+  return ids <= 1 << 8 ? 1 : ids <= 1 << 16 ? 2 : 4;
 }
 
 }  // namespace
@@ -87,15 +88,17 @@ Bytes BlockEncoder::bytes() const {
   return block;
 }
 
-void BlockEncoder::add_tokens(const std::vector<std::uint16_t>& tokens) {
-  for (const int token : tokens) {
-    if (token < description_.first_token || token >= description_.vocabulary) {
+void BlockEncoder::add_tokens(const std::vector<Token>& tokens) {
+  const auto first = static_cast<Token>(description_.first_token);
+  for (const Token token : tokens) {
+    if (token < first || token >= static_cast<Token>(description_.vocabulary)) {
       throw std::logic_error(description_.task + ": a source made the token " +
                              std::to_string(token));
     }
-    const int stored = token - description_.first_token;
-    tokens_.push_back(static_cast<unsigned char>(stored));
-    if (token_bytes_ == 2) tokens_.push_back(static_cast<unsigned char>(stored >> 8));
+    Token stored = token - first;
+    for (std::uint64_t byte = 0; byte < token_bytes_; ++byte, stored >>= 8) {
+      tokens_.push_back(static_cast<unsigned char>(stored));
+    }
   }
   offsets_.push_back(offsets_.back() + static_cast<std::uint32_t>(tokens.size()));
 }

@@ -26,7 +26,7 @@ class BlockEncoder {
   Bytes bytes() const;
 
  private:
-  void add_tokens(const std::vector<std::uint16_t>& tokens);
+  void add_tokens(const std::vector<Token>& tokens);
 
   const DataDescription& description_;
   std::uint64_t token_bytes_;

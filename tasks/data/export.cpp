@@ -96,12 +96,16 @@ std::vector<ExportedFile> write_tables(const Cache& cache, const fs::path& folde
 }
 
 void add_row(ArrayWriter& tokens, const std::vector<std::int64_t>& ids, Element element) {
+  const auto narrowed = [&]<class Stored>(Stored /*type*/) {
+    const std::vector<Stored> narrow(ids.begin(), ids.end());
+    tokens.add(narrow.data(), static_cast<std::int64_t>(sizeof(Stored) * narrow.size()));
+  };
   if (element == Element::uint8) {
-    const std::vector<std::uint8_t> narrow(ids.begin(), ids.end());
-    tokens.add(narrow.data(), static_cast<std::int64_t>(narrow.size()));
+    narrowed(std::uint8_t{});
+  } else if (element == Element::uint16) {
+    narrowed(std::uint16_t{});
   } else {
-    const std::vector<std::uint16_t> narrow(ids.begin(), ids.end());
-    tokens.add(narrow.data(), static_cast<std::int64_t>(2 * narrow.size()));
+    narrowed(std::uint32_t{});
   }
 }
 
@@ -184,7 +188,7 @@ void write_lines(const fs::path& file, const LineSizes& sizes, const fs::path& f
 std::vector<ExportedFile> write_listops_tables(const Cache& cache, const fs::path& folder) {
   return write_tables(cache, folder, lra::listops_tables, [&](std::uint32_t row, std::size_t) {
     const std::vector<std::int64_t> ids = document(cache, row);
-    return lra::listops_text(std::vector<std::uint16_t>(ids.begin(), ids.end())) + "\t" +
+    return lra::listops_text(std::vector<Token>(ids.begin(), ids.end())) + "\t" +
            class_of(cache, row);
   });
 }
@@ -216,6 +220,11 @@ std::vector<ExportedFile> write_class_folders(const Cache& cache, const fs::path
 }
 
 std::vector<ExportedFile> write_whole_texts(const Cache& cache, const fs::path& folder) {
+  if (cache.description().vocabulary != 256 || cache.description().settings.contains("tokens")) {
+    throw UsageError(cache.file().string() +
+                     ": holds tokens that are no bytes, which no text is written of; pass --as "
+                     "arrays");
+  }
   std::vector<ExportedFile> files;
   for (const Split split : every_split) {
     const std::span<const std::uint32_t> rows = cache.index(split);
@@ -232,7 +241,10 @@ std::vector<ExportedFile> write_whole_texts(const Cache& cache, const fs::path& 
 
 std::vector<ExportedFile> write_arrays(const Cache& cache, const fs::path& folder) {
   const int towers = cache.description().towers;
-  const Element element = cache.description().vocabulary <= 256 ? Element::uint8 : Element::uint16;
+  const int vocabulary = cache.description().vocabulary;
+  const Element element = vocabulary <= 1 << 8    ? Element::uint8
+                          : vocabulary <= 1 << 16 ? Element::uint16
+                                                  : Element::uint32;
   std::vector<ExportedFile> files;
   for (const Split split : every_split) {
     const std::span<const std::uint32_t> rows = cache.index(split);

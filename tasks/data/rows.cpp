@@ -30,7 +30,7 @@ void from_json(const Json& json, DataDescription& description) {
     const bool sound = (description.towers == 1 || description.towers == 2) &&
                        description.first_token >= 0 && description.width >= 0 &&
                        description.vocabulary > description.first_token &&
-                       description.vocabulary <= 1 << 16 && !description.classes.empty() &&
+                       description.vocabulary <= most_tokens && !description.classes.empty() &&
                        description.settings.is_object();
     if (sound) return;
   } catch (const SchemaError&) {

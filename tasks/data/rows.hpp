@@ -21,11 +21,15 @@ namespace attnbench::tasks::data {
 
 using Json = nlohmann::json;
 
+using Token = std::uint32_t;
+/// The greatest vocabulary.
+constexpr int most_tokens = 1 << 20;
+
 /// One example: a sequence, or two where a task compares documents. No padding anywhere.
 struct Row {
-  std::vector<std::uint16_t> tokens;  ///< ids in [0, vocabulary); at least one
-  std::vector<std::uint16_t> second;  ///< the other document; empty unless there are two towers
-  std::int32_t label = 0;             ///< in [0, classes)
+  std::vector<Token> tokens;  ///< ids in [0, vocabulary); at least one
+  std::vector<Token> second;  ///< the other document; empty unless there are two towers
+  std::int32_t label = 0;     ///< in [0, classes)
   Split split = Split::train;
   std::uint32_t order = 0;  ///< place in its split; unique there. Rows need not come in this order
 };

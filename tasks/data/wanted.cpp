@@ -26,9 +26,14 @@ std::string difference(const DataDescription& description, const Wanted& wanted)
   if (description.task != wanted.task) {
     return "holds data of " + description.task + ", not of " + wanted.task;
   }
+  const DataTask* const task = find_data_task(wanted.task);
   for (const auto& [name, value] : wanted.settings.items()) {
     const auto found = description.settings.find(name);
-    if (found == description.settings.end()) return "says nothing of " + name;
+    if (found == description.settings.end()) {
+      // What was prepared before there was the setting has its default.
+      if (task != nullptr && task->is_default(name, value)) continue;
+      return "says nothing of " + name;
+    }
     if (*found != value) {
       return "was prepared with " + name + " " + as_option(*found) + ", not " + as_option(value);
     }

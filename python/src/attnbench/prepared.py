@@ -33,8 +33,9 @@ class PreparedSplit:
     """The rows of a split, in the order of the data set.
 
     tokens: [sum of lengths], the ids of all documents, end to end, without padding; uint8, or uint16
-    where the vocabulary is larger than 256. lengths: [rows, towers], int64, tokens of each document;
-    towers is 2 where a task compares documents, else 1. labels: [rows], int64, places in the classes.
+    or uint32 where the vocabulary is larger than 2^8 or 2^16. lengths: [rows, towers], int64, tokens
+    of each document; towers is 2 where a task compares documents, else 1. labels: [rows], int64,
+    places in the classes.
     """
 
     tokens: NDArray[Any]
@@ -183,7 +184,7 @@ class _File:
         if version != _VERSION:
             raise self._refusal(f"is of format version {version}, this package reads {_VERSION}")
         text = self._part(_HEADER.size, count)
-        if _hash(text)[0] != text_hash or self._width not in (1, 2):
+        if _hash(text)[0] != text_hash or self._width not in (1, 2, 4):
             raise self._refusal("has a damaged header")
         self._description: dict[str, Any] = json.loads(text)
         self.settings: dict[str, Any] = self._description["settings"]
@@ -267,7 +268,8 @@ class _File:
     ) -> PreparedSplit:
         lengths = np.zeros((len(order), self._towers), np.int64)
         labels = np.zeros(len(order), np.int64)
-        kind = np.dtype("uint8" if self._description["vocabulary"] <= 256 else "uint16")
+        ids = self._description["vocabulary"]
+        kind = np.dtype("uint8" if ids <= 1 << 8 else "uint16" if ids <= 1 << 16 else "uint32")
         documents = [np.zeros(0, kind)]
         for place, row in enumerate(order):
             offsets, of_block, tokens = blocks[row // _ROWS_PER_BLOCK]

@@ -31,7 +31,7 @@ struct Arguments {
     }
     return value;
   }
-  int under(std::uint16_t op) const {
+  int under(Token op) const {
     switch (op) {
       case listops_min:
         return ranked(0);
@@ -46,9 +46,9 @@ struct Arguments {
 };
 
 /// Splits share out the hashes of trees: 6/8 train, 1/8 validation, 1/8 test.
-Split split_of(const std::vector<std::uint16_t>& tokens) {
+Split split_of(const std::vector<Token>& tokens) {
   std::uint64_t hash = 0;
-  for (const std::uint16_t token : tokens) hash = key_of({hash, token});
+  for (const Token token : tokens) hash = key_of({hash, token});
   const std::uint64_t eighth = hash >> 61;
   return eighth < 6 ? Split::train : eighth == 6 ? Split::validation : Split::test;
 }
@@ -64,7 +64,7 @@ void expect_between(const char* name, int value, int least, int most) {
 /// One draw from the root, in the order of the original: a node's children before its operator.
 class ListOpsGenerator::Tree {
  public:
-  Tree(const ListOpsRules& rules, Random& draws, std::vector<std::uint16_t>& tokens)
+  Tree(const ListOpsRules& rules, Random& draws, std::vector<Token>& tokens)
       : rules_(rules), draws_(draws), tokens_(tokens) {
     tokens_.clear();
     value_ = node(1);
@@ -77,8 +77,8 @@ class ListOpsGenerator::Tree {
   int node(int depth) {
     // A quarter of the nodes above the last level are operators.
     if (depth == rules_.depth || draws_.below(4) != 0) {
-      const auto digit = static_cast<std::uint16_t>(draws_.below(10));
-      add(static_cast<std::uint16_t>(listops_digit_0 + digit));
+      const auto digit = static_cast<Token>(draws_.below(10));
+      add(static_cast<Token>(listops_digit_0 + digit));
       return digit;
     }
     const std::uint32_t count = 2 + draws_.below(static_cast<std::uint32_t>(rules_.arguments - 1));
@@ -88,19 +88,19 @@ class ListOpsGenerator::Tree {
     // A tree that is too long already is given up: it will not be taken whatever follows.
     for (std::uint32_t i = 0; i < count && fits_; ++i) arguments.add(node(depth + 1));
     if (!fits_) return 0;
-    tokens_[place] = static_cast<std::uint16_t>(listops_min + draws_.below(4));
+    tokens_[place] = static_cast<Token>(listops_min + draws_.below(4));
     add(listops_close);
     return arguments.under(tokens_[place]);
   }
 
-  void add(std::uint16_t token) {
+  void add(Token token) {
     tokens_.push_back(token);
     fits_ = static_cast<int>(tokens_.size()) <= rules_.length_maximum;
   }
 
   const ListOpsRules& rules_;
   Random& draws_;
-  std::vector<std::uint16_t>& tokens_;
+  std::vector<Token>& tokens_;
   bool fits_ = true;
   int value_ = 0;
 };
@@ -149,15 +149,15 @@ void ListOpsGenerator::make(std::uint64_t number, Row& row) {
       " arguments in a million draws: widen the lengths, or change depth or arguments");
 }
 
-int evaluate_listops(std::span<const std::uint16_t> tokens) {
+int evaluate_listops(std::span<const Token> tokens) {
   struct Open {
-    std::uint16_t op;
+    Token op;
     Arguments arguments;
   };
   std::vector<Open> open;
   int value = -1;  // of the whole, once it is closed
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const std::uint16_t token = tokens[i];
+    const Token token = tokens[i];
     if (value >= 0) {
       throw UsageError("it continues behind its end, at token " + std::to_string(i + 1));
     }
@@ -196,7 +196,7 @@ int evaluate_listops(std::span<const std::uint16_t> tokens) {
   return value;
 }
 
-void parse_listops(std::string_view text, std::vector<std::uint16_t>& tokens) {
+void parse_listops(std::string_view text, std::vector<Token>& tokens) {
   tokens.clear();
   std::int64_t round = 0;
   std::size_t at = 0;
@@ -217,14 +217,14 @@ void parse_listops(std::string_view text, std::vector<std::uint16_t>& tokens) {
       throw UsageError("\"" + text::quotable(symbol, 40) +
                        "\" is not one of 0 to 9, [MIN, [MAX, [MED, [SM, ], ( and )");
     }
-    tokens.push_back(static_cast<std::uint16_t>(found - symbols.begin()));
+    tokens.push_back(static_cast<Token>(found - symbols.begin()));
   }
   if (round != 0) throw UsageError("its round brackets are unbalanced: it was cut, perhaps");
 }
 
-std::string listops_text(std::span<const std::uint16_t> tokens) {
+std::string listops_text(std::span<const Token> tokens) {
   std::string text;
-  for (const std::uint16_t token : tokens) {
+  for (const Token token : tokens) {
     if (!text.empty()) text += ' ';
     text += symbols.at(token);
   }

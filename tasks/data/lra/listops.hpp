@@ -57,14 +57,14 @@ class ListOpsGenerator final : public RowSource {
 /// The value of a row, by a stack: not how the generator finds it. Throws UsageError for a row that
 /// is not an expression, with the reason: no tokens, unbalanced brackets, an operator without
 /// arguments, tokens behind the end.
-int evaluate_listops(std::span<const std::uint16_t> tokens);
+int evaluate_listops(std::span<const Token> tokens);
 
 /// The tokens of `text`, such as "( ( ( [MAX 2 ) 9 ) ] )": symbols apart by blanks, round brackets
 /// dropped. Throws UsageError for another symbol and where round brackets are unbalanced.
-void parse_listops(std::string_view text, std::vector<std::uint16_t>& tokens);
+void parse_listops(std::string_view text, std::vector<Token>& tokens);
 
 /// The row as text, "[MAX 2 9 ]"; parse_listops takes it back.
-std::string listops_text(std::span<const std::uint16_t> tokens);
+std::string listops_text(std::span<const Token> tokens);
 
 /// What a cache of such rows says of itself, whether they were generated or read.
 DataDescription listops_description();

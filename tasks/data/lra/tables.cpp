@@ -253,9 +253,9 @@ class RetrievalTables final : public TableSource {
 
 }  // namespace
 
-void append_bytes(std::string_view text, std::vector<std::uint16_t>& tokens) {
+void append_bytes(std::string_view text, std::vector<Token>& tokens) {
   for (const char byte : text) {
-    tokens.push_back(static_cast<std::uint16_t>(static_cast<unsigned char>(byte) + 1));
+    tokens.push_back(static_cast<Token>(static_cast<unsigned char>(byte) + 1));
   }
 }
 

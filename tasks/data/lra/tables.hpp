@@ -39,6 +39,6 @@ std::unique_ptr<RowSource> read_retrieval(const std::filesystem::path& from, int
                                           const ProgressCall& progress = {}, bool raw = false);
 
 /// Bytes as ids of tokens, byte + 1.
-void append_bytes(std::string_view text, std::vector<std::uint16_t>& tokens);
+void append_bytes(std::string_view text, std::vector<Token>& tokens);
 
 }  // namespace attnbench::tasks::data::lra

@@ -106,9 +106,9 @@ inline std::vector<tasks::data::Row> rows_of(tasks::data::RowSource& source) {
 }
 
 /// Tokens of bytes + 1 as text.
-inline std::string text_of(const std::vector<std::uint16_t>& tokens) {
+inline std::string text_of(const std::vector<tasks::data::Token>& tokens) {
   std::string text;
-  for (const std::uint16_t token : tokens) text += static_cast<char>(token - 1);
+  for (const tasks::data::Token token : tokens) text += static_cast<char>(token - 1);
   return text;
 }
 

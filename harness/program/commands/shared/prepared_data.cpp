@@ -117,14 +117,19 @@ std::string settings_text(const data::DataDescription& description) {
   return text;
 }
 
+/// Of texts of the task lm: whether tokens are bytes.
+bool holds_bytes(const data::DataDescription& description) {
+  return !description.settings.contains("tokens");
+}
+
 std::string split_text(const data::Cache& cache) {
   std::string text;
   for (const data::Split split : data::every_split) {
     const data::SplitFacts& facts = cache.facts(split);
     if (facts.rows == 0) continue;
     if (cache.description().classes.size() == 1) {  // one text, cut into rows
-      text +=
-          "  " + std::string(data::to_string(split)) + ": " + grouped(facts.tokens) + " bytes\n";
+      text += "  " + std::string(data::to_string(split)) + ": " + grouped(facts.tokens) +
+              (holds_bytes(cache.description()) ? " bytes\n" : " tokens\n");
       continue;
     }
     char majority[16];
@@ -142,12 +147,16 @@ std::string document_text(const data::Cache& cache, std::uint64_t row, int tower
   std::vector<std::int64_t> ids(cache.length(row, tower));
   cache.copy(row, tower, ids);
   if (cache.description().task == "lra.listops") {
-    const std::vector<std::uint16_t> tokens(ids.begin(), ids.end());
+    const std::vector<data::Token> tokens(ids.begin(), ids.end());
     return lra::listops_text(tokens);
   }
   std::string text;
   for (const std::int64_t id : ids) {
-    text += static_cast<char>(id - cache.description().first_token);
+    if (holds_bytes(cache.description())) {
+      text += static_cast<char>(id - cache.description().first_token);
+    } else {
+      text += (text.empty() ? "" : " ") + std::to_string(id);
+    }
   }
   return text;
 }

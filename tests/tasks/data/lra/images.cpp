@@ -86,8 +86,8 @@ TEST_CASE("CIFAR-10 becomes grey by each of three formulas", "[lra][images]") {
     rules.grey = grey;
     const std::vector<Row> rows = rows_of(*read_cifar10(folder.path(), rules));
     REQUIRE(rows.size() == 12);
-    CHECK(rows[0].tokens == std::vector<std::uint16_t>(1024, 124));
-    CHECK(rows[1].tokens == std::vector<std::uint16_t>(1024, static_cast<std::uint16_t>(white)));
+    CHECK(rows[0].tokens == std::vector<Token>(1024, 124));
+    CHECK(rows[1].tokens == std::vector<Token>(1024, static_cast<Token>(white)));
     CHECK(rows[0].label == 1);
     CHECK(rows[10].split == Split::test);
     CHECK(std::count_if(rows.begin(), rows.end(),

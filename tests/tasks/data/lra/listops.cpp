@@ -37,15 +37,15 @@ int value_of(std::istringstream& words) {
   return sum % 10;
 }
 
-int value_of(const std::vector<std::uint16_t>& tokens) {
+int value_of(const std::vector<Token>& tokens) {
   std::istringstream words(listops_text(tokens));
   const int value = value_of(words);
   std::string rest;
   return words >> rest ? -1 : value;
 }
 
-std::vector<std::uint16_t> parsed(const std::string& text) {
-  std::vector<std::uint16_t> tokens;
+std::vector<Token> parsed(const std::string& text) {
+  std::vector<Token> tokens;
   parse_listops(text, tokens);
   return tokens;
 }
@@ -172,7 +172,7 @@ TEST_CASE("no small tree stands in two splits", "[lra][listops]") {
   ListOpsRules rules = small_rules();
   rules.length_maximum = 6;  // some thousand trees: nearly all are drawn several times
   ListOpsGenerator generator(rules);
-  std::array<std::set<std::vector<std::uint16_t>>, 3> trees;
+  std::array<std::set<std::vector<Token>>, 3> trees;
   for (const Row& row : rows_of(generator)) {
     trees[static_cast<std::size_t>(row.split)].insert(row.tokens);
   }
@@ -190,7 +190,7 @@ TEST_CASE("small ListOps keep to depth and arguments", "[lra][listops]") {
     REQUIRE(row.tokens.size() <= 30);
     std::vector<int> arguments{0};
     std::size_t deepest = 0;
-    for (const std::uint16_t token : row.tokens) {
+    for (const Token token : row.tokens) {
       if (token == listops_close) {
         REQUIRE(arguments.back() >= 2);
         REQUIRE(arguments.back() <= 4);

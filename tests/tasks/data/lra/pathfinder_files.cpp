@@ -85,7 +85,7 @@ TEST_CASE("Pathfinder images are read with their labels", "[lra][pathfinder_file
   std::array<std::set<int>, 3> levels;
   for (const Row& row : rows_of(*source)) {
     const int level = row.tokens[0];
-    CHECK(row.tokens == std::vector<std::uint16_t>(1024, row.tokens[0]));
+    CHECK(row.tokens == std::vector<Token>(1024, row.tokens[0]));
     CHECK(row.label == level % 2);
     levels[static_cast<std::size_t>(row.split)].insert(level);
   }
