@@ -1,7 +1,7 @@
 // LAVO, "Linear Attention Via Orthogonal memory" (2023). The context is kept as its mean's
 // coordinates along learnable orthogonal bases (section 3.1); the dissected form (3.2, 3.3)
 // averages a query's read of that memory with softmax over a window, and remembers the window's
-// outputs.
+// outputs. The undissected form, Table 9's ablation, averages both, and remembers the tokens.
 #include <algorithm>
 
 #include "attention/algorithms/lavo/lavo.hpp"
@@ -19,6 +19,11 @@ bool is_plain(const Options& options, const Problem& problem) {
   return options.text("form") == "plain" || problem.pattern == Pattern::cross;
 }
 
+/// Whether a window is averaged with a memory of the context itself.
+bool is_undissected(const Options& options, const Problem& problem) {
+  return options.text("form") == "undissected" && !is_plain(options, problem);
+}
+
 /// The distances with a bias are -reach to reach.
 std::int64_t reach_of(const Options& options) {
   const Window window = options.window("window");
@@ -28,7 +33,9 @@ std::int64_t reach_of(const Options& options) {
 class Lavo : public Mechanism {
  public:
   Lavo(const std::string& name, const Options& chosen, const Problem& asked)
-      : Mechanism(name, chosen, asked), plain(is_plain(chosen, asked)) {
+      : Mechanism(name, chosen, asked),
+        plain(is_plain(chosen, asked)),
+        undissected(is_undissected(chosen, asked)) {
     const auto numbers = at::TensorOptions(scalar_type(problem.dtype)).device(problem.device);
     const std::int64_t rows = options.integer("bases");
     register_parameter("bases", at::empty({problem.heads, rows, problem.head_dim}, numbers),
@@ -40,9 +47,11 @@ class Lavo : public Mechanism {
   }
 
   std::vector<Role> roles() const override {
-    if (!plain) return query_key_value(problem);
-    return {{"query", Source::query_tokens, problem.head_dim},
-            {"context", Source::key_tokens, problem.head_dim, Feed::slice}};
+    const Role context{"context", Source::key_tokens, problem.head_dim, Feed::slice};
+    if (plain) return {{"query", Source::query_tokens, problem.head_dim}, context};
+    std::vector<Role> roles = query_key_value(problem);
+    if (undissected) roles.push_back(context);
+    return roles;
   }
 
   /// Saxe et al. 2013: a random orthogonal matrix, made uniform by the signs of R. The biases start
@@ -76,17 +85,22 @@ class Lavo : public Mechanism {
     }
     const auto bases = at::empty({problem.heads, options.integer("bases"), problem.head_dim},
                                  compute_type(tensor));
-    const lavo::Carry carry = lavo::empty_carry(batch, bases, !plain);
+    const lavo::Carry carry = lavo::empty_carry(batch, bases, dissected());
     State state;
     state.tensors = {{"memory", carry.u}, {"count", carry.count}};
     if (plain) return state;
-    state.tensors["window_sum"] = carry.sum;
-    state.tensors["window_count"] = carry.sum_count;
+    if (dissected()) {
+      state.tensors["window_sum"] = carry.sum;
+      state.tensors["window_count"] = carry.sum_count;
+    }
     add_rings(state, problem, batch, capacity, options.window("window").left, tensor);
     return state;
   }
 
+  bool dissected() const { return !plain && !undissected; }
+
   const bool plain;
+  const bool undissected;
 };
 
 lavo::Call call_of(const Lavo& self, const Inputs& inputs) {
@@ -96,10 +110,8 @@ lavo::Call call_of(const Lavo& self, const Inputs& inputs) {
   call.local.key_mask = inputs.key_mask;
   call.local.scale = call.scale = scale_of(self);
   call.bases = parameters["bases"];
-  if (self.plain) {
-    call.context = inputs["context"];
-    return call;
-  }
+  if (!self.dissected()) call.context = inputs["context"];
+  if (self.plain) return call;
   const Window window = self.options.window("window");
   call.local.k = inputs["key"];
   call.local.v = inputs["value"];
@@ -115,15 +127,20 @@ lavo::Call call_of(const Lavo& self, const Inputs& inputs) {
 /// In place of a number of tokens per piece: in kernels.
 constexpr std::int64_t in_kernels = -1;
 
-/// One token: its keys are the ring buffer, without a copy.
-Tensor step(const lavo::Call& call, State& state, lavo::Carry& carry, std::int64_t most) {
-  lavo::Call one = call;
+/// The local output of one token, which `one` is: its keys are the ring buffer, without a copy.
+Tensor local_token(lavo::Call& one, State& state) {
   take_into_rings(state, one.local);
   const std::int64_t slots = state["key"].size(2);
   const auto integers = at::TensorOptions(at::kLong).device(one.local.k.device());
   const Tensor age =
       (state.position - at::arange(one.local.key_length(), integers)).remainder(slots);
-  const Tensor local = relative_token(one.local, call.bias, -age);
+  return relative_token(one.local, one.bias, -age);
+}
+
+/// One token.
+Tensor step(const lavo::Call& call, State& state, lavo::Carry& carry, std::int64_t most) {
+  lavo::Call one = call;
+  const Tensor local = local_token(one, state);
   one.local.key_mask = call.local.key_mask;
   if (most == in_kernels) {
     one.local.offset = 0;
@@ -138,20 +155,40 @@ Tensor several(lavo::Call call, State& state, lavo::Carry& carry, std::int64_t m
   return lavo::causal(call, carry, state.position, most);
 }
 
+/// Local outputs, averaged with the reads of a memory of all tokens so far, or of all there are.
+Tensor undissected(const lavo::Call& call, State* state, lavo::Carry* carry) {
+  const auto type = compute_type(call.local.q.scalar_type());
+  lavo::Call memory = call;  // of the plain form
+  memory.local.q = call.local.q.to(type);
+  memory.context = call.context.to(type);
+  const Tensor read =
+      carry != nullptr ? lavo::causal(memory, *carry, 0, unlimited) : lavo::bidirectional(memory);
+  lavo::Call window = call;
+  Tensor local;
+  if (state != nullptr && call.local.length() == 1) {
+    local = local_token(window, *state);
+  } else {
+    if (state != nullptr) take_into_rings(*state, window.local);
+    local = relative_band(window.local, window.bias);
+  }
+  return ((local + read) / 2).to(call.local.q.scalar_type());
+}
+
 /// The outputs of tokens that follow those in `state`, which is updated. Records no gradients.
-Tensor continued(const lavo::Call& call, State& state, std::int64_t most) {
+Tensor continued(const Lavo& self, const lavo::Call& call, State& state, std::int64_t most) {
   const at::NoGradGuard no_grad;
   lavo::Carry carry{state["memory"], state["count"], {}, {}};
-  if (!call.plain()) {
+  if (self.dissected()) {
     carry.sum = state["window_sum"];
     carry.sum_count = state["window_count"];
   }
   const std::int64_t length = call.local.length();
-  const Tensor output = !call.plain() && length == 1 ? step(call, state, carry, most)
-                                                     : several(call, state, carry, most);
+  const Tensor output = self.undissected                  ? undissected(call, &state, &carry)
+                        : self.dissected() && length == 1 ? step(call, state, carry, most)
+                                                          : several(call, state, carry, most);
   state["memory"].copy_(carry.u);
   state["count"].copy_(carry.count);
-  if (!call.plain()) {
+  if (self.dissected()) {
     state["window_sum"].copy_(carry.sum);
     state["window_count"].copy_(carry.sum_count);
   }
@@ -165,24 +202,35 @@ Mixed mix_with(std::int64_t most, Mechanism& mechanism, const Inputs& inputs, St
   const lavo::Call call = call_of(self, inputs);
   if (self.problem.pattern != Pattern::causal) {
     if (state) throw UnsupportedError("lavo: only the causal pattern continues from a state");
+    if (self.undissected) return {undissected(call, nullptr, nullptr), {}};
     return {most == in_kernels ? lavo::fused(call) : lavo::bidirectional(call), {}};
   }
   const std::int64_t together = most == 0 ? unlimited : most;
-  if (state) return {continued(call, *state, together), {}};
+  if (state) return {continued(self, call, *state, together), {}};
   if (most == in_kernels) return {lavo::fused_causal(call, nullptr, 0), {}};
   if (most != 0 && at::GradMode::is_enabled()) {
     return {lavo::causal_recomputed(call, most), {}};
   }
   const auto type = call.bases.options().dtype(compute_type(call.bases.scalar_type()));
   lavo::Carry carry =
-      lavo::empty_carry(call.local.q.size(0), at::empty_like(call.bases, type), !self.plain);
+      lavo::empty_carry(call.local.q.size(0), at::empty_like(call.bases, type), self.dissected());
+  if (self.undissected) return {undissected(call, nullptr, &carry), {}};
   return {lavo::causal(call, carry, 0, together), {}};
 }
 
 lavo::CostSizes sizes_of(const Options& options, const Problem& problem) {
   const bool plain = is_plain(options, problem);
-  return {problem, options.integer("bases"), options.window("window"), plain,
-          !plain && options.boolean("relative_bias")};
+  return {problem,
+          options.integer("bases"),
+          options.window("window"),
+          plain,
+          !plain && options.boolean("relative_bias"),
+          is_undissected(options, problem)};
+}
+
+Support dissected_or_plain(const Options& options, const Problem& problem) {
+  if (!is_undissected(options, problem)) return {};
+  return Support::no("form=undissected is computed by composite alone");
 }
 
 Implementation composite() {
@@ -201,6 +249,11 @@ Implementation chunked() {
       [](Mechanism& mechanism, const Inputs& inputs, State* state) {
         return mix_with(mechanism.options.integer("chunk"), mechanism, inputs, state);
       });
+  implementation.supports = [others = implementation.supports](const Options& options,
+                                                               const Problem& problem) {
+    const Support support = dissected_or_plain(options, problem);
+    return support && others ? others(options, problem) : support;
+  };
   implementation.cost = [](const Options& options, const Problem& problem) {
     return lavo::pieces_cost(sizes_of(options, problem), options.integer("chunk"));
   };
@@ -215,7 +268,8 @@ Implementation fused() {
       .title = "one kernel for the window in tiles, one for the memory",
       .supports =
           [](const Options& options, const Problem& problem) {
-            return lavo::fused_supports(sizes_of(options, problem));
+            const Support support = dissected_or_plain(options, problem);
+            return support ? lavo::fused_supports(sizes_of(options, problem)) : support;
           },
       .mix = [](Mechanism& mechanism, const Inputs& inputs,
                 State* state) { return mix_with(in_kernels, mechanism, inputs, state); },
@@ -227,9 +281,12 @@ Implementation fused() {
 
 std::vector<Option> options() {
   return {
-      Option::text("form", {"dissected", "plain"},
-                   "dissected: softmax over a window, averaged with a memory of its outputs; "
-                   "plain: a memory of the context itself, as always in the cross pattern"),
+      Option::text(
+          "form", {"dissected", "plain", "undissected"},
+          "dissected: softmax over a window, averaged with a memory of its outputs; "
+          "plain: a memory of the context itself, as always in the cross pattern; "
+          "undissected: the window's softmax averaged with that, Table 9's \"w/o epe, cd\" "
+          "with relative_bias=false"),
       Option::integer("bases", 64, "orthogonal bases r of each head", 1),
       Option::text("basis", {"per_head", "full"},
                    "what is orthonormal initially: the bases of each head, or full, those of all "
@@ -268,7 +325,16 @@ Entry lavo() {
   entry.options = options();
   entry.differs_from = {
       {"the paper has no 1/sqrt(D) in front of its scores, local or global; here they are scaled",
-       "scale=1 gives the paper's form"}};
+       "scale=1 gives the paper's form"},
+      {"section 3.3 has 2w - 1 biases, for distances up to w - 1 to either side; in the "
+       "bidirectional pattern a window of w keys here reaches w / 2 back and w / 2 - 1 ahead",
+       "window={\"left\": w - 1, \"right\": w - 1} gives the paper's biases"},
+      {"the paper says of Table 9's \"w/o epe, cd\" that the local feature is retained, and "
+       "neither "
+       "which tokens its memory holds nor how both meet; form=undissected averages them, as "
+       "section "
+       "3.2 does, and remembers all tokens up to the query, as equation 4 does",
+       "not offered otherwise"}};
   // A read consists of scaled bases, and local outputs are compressed like values.
   entry.claims.rows_sum_to_one = false;
   entry.claims.linear_in_value = false;

@@ -3,6 +3,7 @@
 //   sum_j softmax_j(scale (b_j.q) u_j) u_j b_j.
 // Plain: x_s are the context's tokens up to t. Dissected: they are the local outputs F_s of the
 // windows that are over, s < w floor(t / w), and the output is (F_t + what is read) / 2.
+// Undissected, the last row of Table 9: that output, with the tokens x_s of the plain form.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,7 +23,8 @@ class Lavo {
         inputs_(inputs),
         window_(options.window("window")),
         plain_(options.text("form") == "plain" || problem.pattern == Pattern::cross),
-        local_alone_(options.text("empty_global") == "local"),
+        raw_(plain_ || options.text("form") == "undissected"),
+        local_alone_(!raw_ && options.text("empty_global") == "local"),
         bases_(inputs.parameters.at("bases")),
         width_(bases_.shape[2]) {
     const double scale = options.number("scale");
@@ -48,18 +50,18 @@ class Lavo {
   std::int64_t remembered(std::int64_t t) const {
     if (problem_.pattern != Pattern::causal) return problem_.key_length;
     const std::int64_t w = window_.left + 1;
-    return plain_ ? t + 1 : t / w * w;
+    return raw_ ? t + 1 : t / w * w;
   }
 
   std::pair<Row, std::int64_t> mean_of(const RowIndex& at, std::int64_t tokens) {
     Row sum(static_cast<std::size_t>(width_), 0.0);
     std::int64_t count = 0;
-    const std::vector<Row>* local = plain_ ? nullptr : &local_rows(at, tokens);
+    const std::vector<Row>* local = raw_ ? nullptr : &local_rows(at, tokens);
     for (std::int64_t s = 0; s < tokens; ++s) {
       if (!inputs_.visible(at.b, s, problem_.key_length)) continue;
       ++count;
-      const double* x = plain_ ? inputs_.roles.at("context").row(at.b, at.h, s)
-                               : (*local)[static_cast<std::size_t>(s)].data();
+      const double* x = raw_ ? inputs_.roles.at("context").row(at.b, at.h, s)
+                             : (*local)[static_cast<std::size_t>(s)].data();
       for (std::size_t d = 0; d < sum.size(); ++d) sum[d] += x[d];
     }
     if (count > 0) {
@@ -147,6 +149,7 @@ class Lavo {
   const ReferenceInputs& inputs_;
   const Window window_;
   const bool plain_;
+  const bool raw_;  ///< whether the memory holds the context itself
   const bool local_alone_;
   const Array& bases_;
   const std::int64_t width_;

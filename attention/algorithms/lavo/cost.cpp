@@ -44,7 +44,7 @@ double together_bytes(const CostSizes& sizes, const Numbers& n, std::int64_t tok
   const double count = real(tokens);
   const Local local = local_of(sizes, tokens);
   // Logits, weights and, if each token has its own, coordinates; queries and output in float32.
-  const double reading = (sizes.plain && causal(sizes) ? 5 : 3) * count * n.rows +
+  const double reading = (sizes.remembers_tokens() && causal(sizes) ? 5 : 3) * count * n.rows +
                          (n.bytes < n.wide ? 2 : 0) * count * n.width;
   if (sizes.plain) return n.heads * n.wide * reading;
   // Scores and weights, beside the padded queries, keys and values; then the local output.
@@ -59,8 +59,8 @@ double together_bytes(const CostSizes& sizes, const Numbers& n, std::int64_t tok
 double memory_flops(const CostSizes& sizes) {
   const Numbers n = numbers_of(sizes);
   const double product = 2 * n.heads * n.rows * n.width;
-  double compressed = sizes.plain && causal(sizes) ? n.keys : 1;
-  if (!sizes.plain && causal(sizes)) compressed = n.keys / real(sizes.window.left + 1);
+  double compressed = sizes.remembers_tokens() && causal(sizes) ? n.keys : 1;
+  if (!sizes.remembers_tokens() && causal(sizes)) compressed = n.keys / real(sizes.window.left + 1);
   return product * (2 * n.queries + compressed);
 }
 
@@ -69,7 +69,7 @@ Cost common_cost(const CostSizes& sizes) {
   const Window window = sizes.window;
   Cost cost;
   cost.model_flops = memory_flops(sizes);
-  double inputs = sizes.plain ? n.keys : 2 * n.keys;
+  const double inputs = (sizes.plain ? 1 : sizes.undissected ? 3 : 2) * n.keys;
   cost.minimal_bytes = n.heads * (2 * n.queries + inputs) * n.width * n.bytes +
                        n.heads / real(sizes.problem.batch) * n.rows * n.width * n.bytes;
   if (!sizes.plain) {
@@ -80,7 +80,10 @@ Cost common_cost(const CostSizes& sizes) {
     const double rings = 2 * std::min(real(window.left + 1), n.queries) * n.width * n.bytes;
     cost.state_bytes = n.heads * n.rows * n.wide + real(sizes.problem.batch) * 8;
     if (!sizes.plain) {
-      cost.state_bytes += n.heads * (n.width * n.wide + rings) + real(sizes.problem.batch) * 8;
+      cost.state_bytes += n.heads * rings;
+      if (!sizes.undissected) {
+        cost.state_bytes += n.heads * n.width * n.wide + real(sizes.problem.batch) * 8;
+      }
     }
   }
   return cost;
@@ -96,7 +99,7 @@ Cost whole_cost(const CostSizes& sizes) {
   cost.saved_bytes =
       n.heads * n.wide *
       (local.pairs + 2 * local.keys * n.width + (sizes.plain ? 0 : 2) * n.queries * n.width +
-       (sizes.plain ? 4 : 3) * n.queries * n.rows);
+       (sizes.remembers_tokens() ? 4 : 3) * n.queries * n.rows);
   cost.backward_flops = 2;
   return cost;
 }

@@ -106,7 +106,10 @@ struct CostSizes {
   std::int64_t bases = 1;  ///< r
   Window window;           ///< of the local part
   bool plain = false;
-  bool biased = false;  ///< whether the local part has a bias by distance
+  bool biased = false;       ///< whether the local part has a bias by distance
+  bool undissected = false;  ///< a local part beside the plain form's memory
+
+  bool remembers_tokens() const { return plain || undissected; }
 };
 
 /// The cost common to all forms: model FLOPs, minimal bytes, state; and the FLOPs of the memory.

@@ -103,6 +103,8 @@ std::vector<Variant> choices() {
       {"lavo", {{"empty_global", word("local")}, {"relative_bias", false}}, of_numbers()},
       {"lavo", {{"empty_global", word("local")}, {"basis", word("full")}}, of_numbers()},
       {"lavo", {{"basis", word("full")}, {"scale", 0.7}}, of_numbers()},
+      {"lavo", {{"form", word("undissected")}, {"relative_bias", false}}, of_numbers()},
+      {"lavo", {{"form", word("undissected")}, {"window", Window{0, 0}}}, steps},
       {"lavo", {{"window", Window{0, 0}}}, steps},
       {"lavo", {{"window", Window{60, 0}}}, of_numbers()},
       // Its spread follows from the positions, and without max_length those are the keys.

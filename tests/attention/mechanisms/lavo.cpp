@@ -76,6 +76,21 @@ TEST_CASE("plain lavo knows of the past only its mean") {
   }
 }
 
+TEST_CASE("undissected lavo is the mean of its window and of the plain form") {
+  const Fixture held = lavo(40, 5, {{"form", word("undissected")}, {"relative_bias", false}});
+  Fixture plain = lavo(40, 5, {{"form", word("plain")}});
+  for (const char* role : {"query", "context"}) plain.inputs.tensors[role] = held.inputs[role];
+  plain.parameters["bases"] = held.parameters.at("bases");
+  const at::Tensor distance = at::arange(40).unsqueeze(0) - at::arange(40).unsqueeze(1);
+  const at::Tensor scores =
+      at::matmul(held.inputs["query"], held.inputs["key"].transpose(2, 3)) / std::sqrt(5.0);
+  const at::Tensor hidden = scores.masked_fill(distance.gt(0).logical_or(distance.lt(-6)), -1e300);
+  const at::Tensor local = at::matmul(at::softmax(hidden, -1), held.inputs["value"]);
+  CHECK(relative_error(held.output("composite"), (local + plain.output("composite")) / 2) < 1e-12);
+  // The window's keys and values, beside the plain form's state.
+  CHECK(held.empty_state().bytes() == plain.empty_state().bytes() + 2 * 2 * 2 * 7 * 5 * 8);
+}
+
 TEST_CASE("within its first window lavo is half of softmax with a relative bias, or all of it") {
   for (const char* empty : {"half", "local"}) {
     const Fixture held = lavo(24, 5, {{"window", Window{23, 0}}, {"empty_global", word(empty)}});
