@@ -3,6 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS attnbench RUNTIME DESTINATION bin)
+install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/attnbench.commit DESTINATION bin OPTIONAL)
 install(DIRECTORY suites/ DESTINATION share/attnbench/suites)
 install(FILES reports/render.py DESTINATION share/attnbench)
 install(FILES python/src/attnbench/result.schema.json DESTINATION share/attnbench/schema)

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -155,6 +156,8 @@ std::string joint_fingerprint(const std::vector<Build>& builds) {
 }
 
 std::string commit_in(const fs::path& folder) {
+  std::ifstream built(folder / "attnbench.commit");
+  if (std::string commit; std::getline(built, commit) && !commit.empty()) return commit;
   const std::string commit = git(folder, "rev-parse HEAD");
   const bool dirty =
       !commit.empty() && !git(folder, "status --porcelain --untracked-files=no").empty();
@@ -166,9 +169,10 @@ result::Provenance provenance(const std::string& binary) {
   found.compiler = ATTNBENCH_BUILD_COMPILER;
   found.flags = ATTNBENCH_BUILD_FLAGS;
   found.binary = binary;
-  found.commit = git(program_folder(), "rev-parse HEAD");
+  found.commit = commit_in(program_folder());
   if (found.commit.empty()) return found;
-  found.dirty = !git(program_folder(), "status --porcelain --untracked-files=no").empty();
+  found.dirty = found.commit.ends_with('+');
+  if (*found.dirty) found.commit.pop_back();
   return found;
 }
 

@@ -42,12 +42,12 @@ inline std::string binary_fingerprint(const std::vector<std::string>& plugins) {
 /// The fingerprint of several builds that measure together.
 std::string joint_fingerprint(const std::vector<Build>& builds);
 
-/// The commit is that of the checkout that holds the program, and empty where there is none.
-/// `binary` is a binary_fingerprint.
+/// The commit is commit_in the program's folder. `binary` is a binary_fingerprint.
 result::Provenance provenance(const std::string& binary);
 
-/// The commit of the checkout that holds `folder`, with "+" where it is changed; empty where there
-/// is none.
+/// The commit that the programs in `folder` were built from, with "+" where the sources were
+/// changed: of the file attnbench.commit that the build writes beside them, so that a copy of the
+/// programs keeps it; else of the checkout that holds `folder`; empty where there is neither.
 std::string commit_in(const std::filesystem::path& folder);
 
 /// The path of a cache file, $XDG_CACHE_HOME/attnbench/NAME or ~/.cache/attnbench/NAME; empty where

@@ -112,3 +112,26 @@ TEST_CASE("trainings side by side, interrupted and resumed, give the bits of tra
   CHECK(gone_on_with >= 1);  // one may have ended between the look and the signal
   CHECK(got["broken"]["status"] == "error");
 }
+
+TEST_CASE("a training by programs that were copied out of their checkout has their commit",
+          "[train]") {
+  const std::filesystem::path built = std::filesystem::path(program()).parent_path();
+  const std::string commit = contents(built / "attnbench.commit");
+  if (commit.empty()) {
+    WARN("needs a build from a checkout of git");
+    return;
+  }
+  const TrainingSuite suite(Json{{"epochs", 1}});
+  const TemporaryFolder copied;
+  std::filesystem::copy_file(program(), copied / "attnbench");
+  std::filesystem::copy_file(built / "attnbench.commit", copied / "attnbench.commit");
+  std::filesystem::create_symlink(worker_program(), copied / "attnbench-worker");
+  std::vector<std::string> command = suite.command();
+  command.front() = copied / "attnbench";
+  const Finished done = run(command);
+  INFO(done.err);
+  REQUIRE(done.exit_code == 0);
+  const Json said = suite.result().at("provenance");
+  CHECK(said.at("commit") == commit.substr(0, 40));
+  CHECK(said.at("dirty") == Contains("+").match(commit));
+}

@@ -27,6 +27,16 @@ class Cache {
 
 }  // namespace
 
+TEST_CASE("programs outside of a checkout keep the commit that they were built from",
+          "[fingerprint]") {
+  const test::TemporaryFolder folder;
+  CHECK(process::commit_in(folder.path()).empty());
+  write_file(folder / "attnbench.commit", "89da7a61d9b76fd370be1a79301c57a94c6f72d8+\n");
+  CHECK(process::commit_in(folder.path()) == "89da7a61d9b76fd370be1a79301c57a94c6f72d8+");
+  write_file(folder / "attnbench.commit", "\n");
+  CHECK(process::commit_in(folder.path()).empty());
+}
+
 TEST_CASE("a fingerprint follows the content of a plugin", "[fingerprint]") {
   const Cache cache;
   const std::string plugin = cache / "plugin.so";

@@ -1,0 +1,17 @@
+# cmake -DSOURCES=FOLDER -DFILE=FILE -P commit.cmake: writes the commit of the sources into FILE, with "+"
+# where they are changed; removes it where they are no checkout. Runs at every build.
+set(commit)
+find_program(git NAMES git)
+if(git)
+  execute_process(COMMAND ${git} -C ${SOURCES} rev-parse HEAD OUTPUT_VARIABLE commit ERROR_QUIET
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND ${git} -C ${SOURCES} status --porcelain --untracked-files=no
+                  OUTPUT_VARIABLE changes ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+if(NOT commit)
+  file(REMOVE ${FILE})
+elseif(changes)
+  file(CONFIGURE OUTPUT ${FILE} CONTENT "${commit}+\n")
+else()
+  file(CONFIGURE OUTPUT ${FILE} CONTENT "${commit}\n")
+endif()
