@@ -108,7 +108,7 @@ struct WeightSelection {
 
 struct Training {
   /// The quality that selects learning rates and weights and that reports show: "loss" of language
-  /// models; empty: accuracy.
+  /// models of bytes, "perplexity" of those of other tokens; empty: accuracy.
   std::string judged_by;
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;

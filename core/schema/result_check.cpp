@@ -121,8 +121,13 @@ void expect_cell(const Json& cell, const std::string& pointer) {
     expect_numbers(cell["metrics"], pointer + "/metrics",
                    {"accuracy", "validation_accuracy", "train_accuracy"});
     if (training.contains("judged_by")) {
-      expect_numbers(cell["metrics"], pointer + "/metrics",
-                     {"bits_per_byte", "validation_bits_per_byte"});
+      if (training["judged_by"] == "perplexity") {
+        expect_numbers(cell["metrics"], pointer + "/metrics",
+                       {"perplexity", "validation_perplexity"});
+      } else {
+        expect_numbers(cell["metrics"], pointer + "/metrics",
+                       {"bits_per_byte", "validation_bits_per_byte"});
+      }
     }
     expect_numbers(cell["settings"], pointer + "/settings", {"learning_rate"});
   }

@@ -168,8 +168,10 @@ std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows, co
 
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
                                             const Panel& panel, const std::string& axis) {
-  const auto member =
-      quality_of(panel).less_is_better ? &PublishedRow::bits_per_byte : &PublishedRow::accuracy;
+  const std::string metric = quality_of(panel).metric;
+  const auto member = metric == "perplexity"      ? &PublishedRow::perplexity
+                      : metric == "bits_per_byte" ? &PublishedRow::bits_per_byte
+                                                  : &PublishedRow::accuracy;
   return chosen(rows, panel, member, axis, /*others=*/true);
 }
 

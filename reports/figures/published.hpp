@@ -14,7 +14,7 @@ namespace attnbench::reports {
 /// One line of the file. Columns: `label` as in the suite, optionally `task`, one per setting that
 /// a number belongs to (`length`, `pass`, …), and the number as `seconds`, `milliseconds`, `bytes`,
 /// `megabytes`, `mebibytes`, `speedup` (over the suite's first label, a ratio), `accuracy` (a
-/// share), `bits_per_byte`, or `perplexity` (kept, and not drawn: of tokens that are not bytes).
+/// share), `bits_per_byte`, or `perplexity`, drawn beside that of tokens alone.
 /// Times are of what the task times first; bytes are peak memory. A line "# source: WORDS" names
 /// where the lines after it are from.
 struct PublishedRow {
@@ -47,10 +47,10 @@ std::vector<Published> published_speedups(const std::vector<PublishedRow>& rows,
                                           const Panel& panel);
 std::vector<Published> published_bytes(const std::vector<PublishedRow>& rows, const Panel& panel);
 
-/// The accuracies of such rows or, where the panel's trainings are language models, bits per byte;
-/// over `axis`, which need not be the panel's; empty: those that agree in all they say, without a
-/// place. Models that the panel does not have are among them, where any of its cells agrees with
-/// what the row says.
+/// The accuracies of such rows or, where the panel's trainings are language models, bits per byte
+/// or perplexities; over `axis`, which need not be the panel's; empty: those that agree in all they
+/// say, without a place. Models that the panel does not have are among them, where any of its cells
+/// agrees with what the row says.
 std::vector<Published> published_accuracies(const std::vector<PublishedRow>& rows,
                                             const Panel& panel, const std::string& axis);
 

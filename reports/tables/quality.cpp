@@ -1,6 +1,7 @@
 #include "reports/tables/quality.hpp"
 
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -16,6 +17,8 @@ constexpr Quality by_accuracy{"accuracy",
                               "accuracy on the validation split",
                               "best mean validation accuracy",
                               "most accurate",
+                              "token",
+                              nullptr,
                               false,
                               1};
 constexpr Quality by_loss{"bits_per_byte",
@@ -27,8 +30,23 @@ constexpr Quality by_loss{"bits_per_byte",
                           "validation bits per byte",
                           "least mean validation loss",
                           "fewest bits per byte",
+                          "byte",
+                          bits_of,
                           true,
                           0};
+constexpr Quality by_perplexity{"bits_per_byte",
+                                "perplexity",
+                                "validation_perplexity",
+                                "train_perplexity",
+                                "perplexity",
+                                "Perplexity of the test",
+                                "validation perplexity",
+                                "least mean validation perplexity",
+                                "lowest perplexity",
+                                "token",
+                                [](double loss) { return std::exp(loss); },
+                                true,
+                                1};
 
 bool same_levels(const std::vector<result::CountedLevel>& a,
                  const std::vector<result::CountedLevel>& b) {
@@ -42,7 +60,9 @@ bool same_levels(const std::vector<result::CountedLevel>& a,
 }  // namespace
 
 const Quality& quality_of(const result::Training& training) {
-  return training.judged_by == "loss" ? by_loss : by_accuracy;
+  return training.judged_by == "loss"         ? by_loss
+         : training.judged_by == "perplexity" ? by_perplexity
+                                              : by_accuracy;
 }
 
 const Quality& quality_of(const Panel& panel) {
@@ -69,6 +89,12 @@ std::string level_words(const result::CountedLevel& level) {
 }
 
 double bits_of(double loss) { return loss / std::log(2.0); }
+
+std::string title_words(const Quality& quality) {
+  std::string words = quality.words;
+  words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
+  return words;
+}
 
 std::string share_text(double value) {
   std::array<char, 32> text{};

@@ -150,7 +150,6 @@ std::string levels_note(const Panel& panel) {
 /// the length of the sequences that the test is cut into. Without rows where nothing was longer.
 Grid length_grid(const Panel& panel, const std::vector<Selection>& selected) {
   Grid grid;
-  grid.title = "bits per byte of the test by the length of a sequence";
   grid.note = "The first length is that of training.";
   const bool along = axis_values(panel).size() > 1;
   for (const Selection& one : selected) {
@@ -161,11 +160,14 @@ Grid length_grid(const Panel& panel, const std::vector<Selection>& selected) {
     for (std::size_t i = 0; i < segments.size(); ++i) {
       double bits = 0;
       for (const result::CellRecord* cell : cells)
-        bits += bits_of(cell->training->test.at(i).loss.value_or(0));
+        bits += one.quality->of_loss(cell->training->test.at(i).loss.value_or(0));
       columns.push_back(segments[i].segment);
       texts.push_back(number("%.3f", bits / static_cast<double>(cells.size())));
     }
-    if (grid.columns.empty()) grid.columns = columns;
+    if (grid.columns.empty()) {
+      grid.columns = columns;
+      grid.title = one.quality->words + std::string(" of the test by the length of a sequence");
+    }
     if (columns != grid.columns) continue;
     grid.rows.emplace_back(
         along && one.x ? one.series + ", " + text::human_value(*one.x) : one.series,

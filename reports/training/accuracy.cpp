@@ -34,16 +34,18 @@ bool has_words(const Panel& panel) {
 /// Where a point of a training's curve stands; nothing where it has no such place.
 using PlaceOnCurve = std::optional<std::pair<Json, double>> (*)(const result::CurvePoint& point);
 
-/// A line for each training through the places of its curve's points, in words of `words`.
+/// A line for each training through the places of its curve's points, which `score` is taken of, in
+/// words of `words`.
 void add_curves(Sketch& sketch, const Panel& panel, PlaceOnCurve place,
-                std::string (*words)(double)) {
+                std::string (*words)(double), double (*score)(double) = nullptr) {
   for (const Selection& selection : selections(panel)) {
     for (const CellRecord* cell : selection.choice().cells) {
       for (const result::CurvePoint& point : cell->training->curve) {
         const auto at = place(point);
         if (!at) continue;
-        TrainingRow dot = row_of(*cell, selection.series, "dot", at->first, at->second);
-        dot.json.update({{"said", words(at->second)},
+        const double y = score ? score(at->second) : at->second;
+        TrainingRow dot = row_of(*cell, selection.series, "dot", at->first, y);
+        dot.json.update({{"said", words(y)},
                          {"loss", share_words(point.loss)},
                          {"train", share_words(point.train_accuracy)}});
         add_joined(sketch.rows, std::move(dot), cell->id);
@@ -65,10 +67,10 @@ std::string every_seed_words(const Quality& quality) {
   return std::string("Every seed at the learning rate with the ") + quality.selected + ".";
 }
 
-/// Where the validation loss of a point stands, in bits.
-std::optional<std::pair<Json, double>> bits_over_steps(const result::CurvePoint& point) {
+/// Where the validation loss of a point stands, in nats.
+std::optional<std::pair<Json, double>> loss_over_steps(const result::CurvePoint& point) {
   if (!point.step || !point.validation_loss) return std::nullopt;
-  return std::pair<Json, double>(*point.step, bits_of(*point.validation_loss));
+  return std::pair<Json, double>(*point.step, *point.validation_loss);
 }
 
 /// The angle of the names below an axis: horizontal where they fit side by side.
@@ -131,8 +133,9 @@ std::optional<Figure> accuracy_over_rate_figure(const Panel& panel, const Palett
   const Quality& quality = quality_of(panel);
   sketch.what = quality.name + std::string("_over_learning_rate");
   sketch.joins = true;
-  sketch.title = quality.less_is_better ? "Bits per byte of the validation over the learning rate"
-                                        : "Validation accuracy against the learning rate";
+  sketch.title = quality.less_is_better
+                     ? title_words(quality) + " of the validation over the learning rate"
+                     : "Validation accuracy against the learning rate";
   sketch.caption = std::string("Dots: every seed; lines: their mean, whose ") +
                    (quality.less_is_better ? "least" : "greatest") +
                    " value chooses the learning rate. A choice at the edge may have a better one "
@@ -201,9 +204,9 @@ std::optional<Figure> learning_curves_figure(const Panel& panel, const Palette& 
   const Quality& quality = quality_of(panel);
   const bool of_text = quality.less_is_better;
   sketch.caption = every_seed_words(quality);
-  sketch.y = of_text ? "next bytes predicted, of the validation split"
-                     : "accuracy on the validation split";
-  sketch.columns = tooltip_columns(of_text ? "next bytes predicted" : "validation accuracy");
+  const std::string predicted = "next " + std::string(quality.token) + "s predicted";
+  sketch.y = of_text ? predicted + ", of the validation split" : "accuracy on the validation split";
+  sketch.columns = tooltip_columns(of_text ? predicted.c_str() : "validation accuracy");
   sketch.columns.emplace_back("loss", "loss of the epoch");
   sketch.columns.emplace_back("train", "accuracy while learning");
   sketch.x = of_text ? steps_encoding()
@@ -254,14 +257,14 @@ std::optional<Figure> bits_over_steps_figure(const Panel& panel, const Palette& 
   Sketch sketch;
   sketch.what = "bits_per_byte_over_steps";
   sketch.joins = true;
-  sketch.title = "Bits per byte of the validation while learning";
+  sketch.title = title_words(quality) + " of the validation while learning";
   sketch.caption = every_seed_words(quality);
   sketch.y = quality.validation;
   sketch.y_encoding = quality_encoding(quality);
   sketch.columns = tooltip_columns(quality.validation);
   sketch.columns.emplace_back("loss", "loss since the evaluation before (nats)");
   sketch.x = steps_encoding();
-  add_curves(sketch, panel, bits_over_steps, share_words);
+  add_curves(sketch, panel, loss_over_steps, share_words, quality.of_loss);
   add_levels(sketch.layers, panel, sketch.rows);
   return sketched(panel, palette, std::move(sketch));
 }
@@ -272,7 +275,7 @@ std::optional<Figure> bits_over_length_figure(const Panel& panel, const Palette&
   Sketch sketch;
   sketch.what = "bits_per_byte_over_length";
   sketch.joins = true;
-  sketch.title = "Bits per byte over the length of a sequence";
+  sketch.title = title_words(quality) + " over the length of a sequence";
   sketch.caption = chosen_words(quality) +
                    " The same text is scored at each length; the shortest is that of training.";
   sketch.y = quality.words + std::string(" on the test");
@@ -285,9 +288,9 @@ std::optional<Figure> bits_over_length_figure(const Panel& panel, const Palette&
     for (const CellRecord* cell : cells) {
       for (const result::Segment& segment : cell->training->test) {
         if (!segment.length || !segment.loss) continue;
-        const double bits = bits_of(*segment.loss);
-        sums[*segment.length] += bits;
-        sketch.rows.push_back(row_of(*cell, selection.series, "dot", *segment.length, bits));
+        const double score = quality.of_loss(*segment.loss);
+        sums[*segment.length] += score;
+        sketch.rows.push_back(row_of(*cell, selection.series, "dot", *segment.length, score));
       }
     }
     for (const auto& [length, sum] : sums) {

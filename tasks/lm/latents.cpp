@@ -46,7 +46,8 @@ at::Tensor state_probabilities(training::Model& model, std::size_t index,
 
 std::optional<result::LatentProbabilities> latent_probabilities(training::Model& model,
                                                                 const training::DataSet& data,
-                                                                std::int64_t tokens) {
+                                                                std::int64_t tokens,
+                                                                std::string (*text)(std::int64_t)) {
   if (tokens == 0 || model.mixes() == 0) return std::nullopt;
   const at::Tensor sequence = data.questions(training::Split::test, 0, {0}).tokens;
   const at::Tensor there = sequence.to(model.parameters().front().device());
@@ -66,7 +67,7 @@ std::optional<result::LatentProbabilities> latent_probabilities(training::Model&
   const at::NoGradGuard no_grad;
   found.first_state = begins_with_window(model.mix_inputs(last, there)) ? "window" : "latent";
   for (std::int64_t t = 0; t < tokens; ++t) {
-    found.tokens.push_back(byte_text(sequence[0][t].item<std::int64_t>()));
+    found.tokens.push_back(text(sequence[0][t].item<std::int64_t>()));
   }
   found.probabilities = first_rows(shown, tokens);
   found.in_use =
@@ -74,6 +75,8 @@ std::optional<result::LatentProbabilities> latent_probabilities(training::Model&
   found.length = sequence.size(1);
   return found;
 }
+
+std::string id_text(std::int64_t id) { return std::to_string(id); }
 
 std::string byte_text(std::int64_t byte) {
   switch (byte) {

@@ -1,9 +1,10 @@
-// The task lm: bits per byte of a language model over the bytes of a text, at the length of
-// training and at longer ones. The text is prepared by `attnbench data lm`; a cell without it is
-// skipped.
+// The task lm: bits per byte of a language model over the bytes of a text, or perplexity over its
+// tokens, at the length of training and at longer ones. The text is prepared by `attnbench data
+// lm`; a cell without it is skipped.
 #include <nlohmann/json.hpp>
 
 #include "tasks/data/data_task.hpp"
+#include "tasks/data/lm/lm_data_task.hpp"
 #include "tasks/lm/latents.hpp"
 #include "tasks/lm/sequences.hpp"
 #include "tasks/settings.hpp"
@@ -34,7 +35,7 @@ class LmTask final : public training::TrainingTask {
  public:
   std::string name() const override { return "lm"; }
   std::string title() const override {
-    return "The next byte of a text, after training: bits per byte";
+    return "The next byte or token of a text, after training: bits per byte, or perplexity";
   }
   std::vector<std::string> figures() const override {
     return {"bits_per_byte",
@@ -51,9 +52,9 @@ class LmTask final : public training::TrainingTask {
   }
   std::vector<Departure> differs_from() const override {
     return {
-        {"tokens are bytes; language models of the papers have tokens of some four letters, whose "
-         "perplexity cannot be compared with that of a byte",
-         "not offered: no tokeniser"},
+        {"tokens are bytes by default; language models of the papers have tokens of some four "
+         "letters, whose perplexity cannot be compared with that of a byte",
+         "tokens reads ids that a tokeniser wrote, or words; no tokeniser is offered"},
         {"a sequence sees nothing of the one before, in training and in the test",
          "not offered in a run; a state continues through a whole text in `attnbench generate`"}};
   }
@@ -94,12 +95,13 @@ std::vector<Option> LmTask::settings() const {
 std::vector<Option> LmTask::data_settings() const {
   std::vector<Option> settings = tasks::data::find_data_task("lm")->settings;
   append(settings,
-         {Option::integer("vocabulary", 256, "ids of tokens: the bytes", 256, 256),
-          integer_setting("length", 256, "tokens T of a training sequence"),
+         {integer_setting("length", 256, "tokens T of a training sequence"),
           text_setting("segments", "1, 1.5, 2, 4",
                        "lengths that the test is scored at, as multiples of the training length"),
-          integer_setting("validation_bytes", 0, "the first of the split; 0 = all", 0),
-          integer_setting("test_bytes", 0, "the first of the split; 0 = all", 0),
+          integer_setting("validation_bytes", 0,
+                          "the first of the split, bytes or other tokens; 0 = all", 0),
+          integer_setting("test_bytes", 0, "the first of the split, bytes or other tokens; 0 = all",
+                          0),
           text_setting("positions_beyond", "refused",
                        "of learned positions in segments longer than training: refused, or "
                        "untrained, as they were drawn",
@@ -109,6 +111,7 @@ std::vector<Option> LmTask::data_settings() const {
 
 std::unique_ptr<training::DataSet> LmTask::data_set(const Options& settings,
                                                     std::uint64_t run_seed) const {
+  tasks::data::lm::expect_vocabulary(settings);
   Cutting cutting;
   cutting.length = settings.integer("length");
   cutting.segments = segments_from(settings.text("segments"));
@@ -141,6 +144,7 @@ void LmTask::add_facts(const ResolvedCell&, const TaskForecast&, const training:
                        const training::StateBytes&, result::Training& record) const {
   const auto& sequences = dynamic_cast<const Sequences&>(data);
   record.data = sequences.facts();
+  if (sequences.text().encoding() != tasks::data::lm::Encoding::bytes) return;
   for (const tasks::data::lm::Level& level :
        tasks::data::lm::counted_levels(sequences.text(), sequences.cutting().test_bytes)) {
     record.levels.push_back({level.context, level.bits_per_byte});
@@ -149,8 +153,9 @@ void LmTask::add_facts(const ResolvedCell&, const TaskForecast&, const training:
 
 void LmTask::add_findings(const ResolvedCell& cell, const training::DataSet& data,
                           training::Model& model, result::Training& record) const {
-  record.latent_probabilities =
-      latent_probabilities(model, data, cell.settings.integer("latent_probabilities"));
+  const bool of_bytes = cell.settings.text("tokens") == "bytes";
+  record.latent_probabilities = latent_probabilities(
+      model, data, cell.settings.integer("latent_probabilities"), of_bytes ? byte_text : id_text);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ std::vector<double> segments_from(const std::string& text) {
   return multiples;
 }
 
-/// Where a sequence begins in the text, in bytes, and the first of its labels that is scored.
+/// Where a sequence begins in the text, in tokens, and the first of its labels that is scored.
 struct Sequences::Place {
   std::int64_t first = 0;
   std::int64_t scored_from = 0;
@@ -59,18 +59,18 @@ Sequences::Sequences(std::shared_ptr<const tasks::data::Cache> cache, const Cutt
     : text_(std::move(cache)), cutting_(cutting) {
   for (const Split split : training::every_split) {
     for (const std::int64_t length : lengths(split)) {
-      if (bytes(split) > length) continue;
+      if (tokens(split) > length) continue;
       throw UsageError(text_.cache().file().string() + ": the text of " + to_string(split) +
-                       " has " + std::to_string(bytes(split)) + " bytes, a sequence of " +
+                       " has " + std::to_string(tokens(split)) + " " + unit() + ", a sequence of " +
                        std::to_string(length) + " tokens needs " + std::to_string(length + 1) +
-                       ": set a smaller length, fewer segments or more bytes of the split, or "
-                       "prepare a longer text");
+                       ": set a smaller length, fewer segments or more " + unit() +
+                       " of the split, or prepare a longer text");
     }
   }
 }
 
-std::int64_t Sequences::bytes(Split split) const {
-  const std::int64_t all = text_.bytes(split);
+std::int64_t Sequences::tokens(Split split) const {
+  const std::int64_t all = text_.tokens(split);
   const std::int64_t wanted = split == Split::validation ? cutting_.validation_bytes
                               : split == Split::test     ? cutting_.test_bytes
                                                          : 0;
@@ -90,8 +90,8 @@ std::vector<training::SegmentSize> Sequences::segments(Split split) const {
   std::vector<training::SegmentSize> sizes;
   const std::vector<std::int64_t> all = lengths(split);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::int64_t labels = bytes(split) - 1;
-    // An epoch of training has as many bytes as the text.
+    const std::int64_t labels = tokens(split) - 1;
+    // An epoch of training has as many tokens as the text.
     const std::int64_t examples =
         split == Split::train ? labels / all[i] : (labels + all[i] - 1) / all[i];
     sizes.push_back({segment_name(cutting_.segments[i]), all[i], examples,
@@ -101,7 +101,7 @@ std::vector<training::SegmentSize> Sequences::segments(Split split) const {
 }
 
 Sequences::Place Sequences::place(Split split, std::int64_t length, std::int64_t example) const {
-  const std::int64_t last = bytes(split) - 1 - length;
+  const std::int64_t last = tokens(split) - 1 - length;
   if (split == Split::train) {
     Random random(key_of({cutting_.seed, 0x746578740aull /* "text\n" */}),
                   static_cast<std::uint64_t>(example));
@@ -142,11 +142,16 @@ training::Batch Sequences::batch(Split split, std::size_t segment,
   return batch;
 }
 
+std::string Sequences::unit() const {
+  return text_.encoding() == tasks::data::lm::Encoding::bytes ? "bytes" : "tokens";
+}
+
 data::Json Sequences::facts() const {
   const tasks::data::DataDescription& description = text_.cache().description();
   auto splits = data::Json::object();
   for (const Split split : training::every_split) {
-    splits[to_string(split)] = {{"bytes", bytes(split)}, {"bytes_prepared", text_.bytes(split)}};
+    splits[to_string(split)] = {{unit(), tokens(split)},
+                                {unit() + "_prepared", text_.tokens(split)}};
   }
   return {{"task", description.task},
           {"source", description.source},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,9 @@ class DataSet {
   /// A hash of all examples where they come from a file; empty where settings and seed say all.
   virtual std::string content_hash() const { return ""; }
   virtual Measure judged_by() const { return Measure::accuracy; }
+  /// The mean bytes of a token of the test where the loss judges: 1 of bytes; nothing where it is
+  /// not known.
+  virtual std::optional<double> bytes_per_token() const { return 1; }
   /// The length at which each mix is held against its definition.
   virtual std::int64_t checked_length() const;
   /// The number of classes of whole examples; 0 where labels are tokens at positions.

@@ -128,13 +128,19 @@ result::WeightSelection selection_of(const Trainer& trainer, Measure measure, co
 /// Bits of a byte, from nats.
 double bits_of(double loss) { return loss / std::log(2.0); }
 
-/// The metrics of a model of bytes; test scores are those at the length of training.
-void add_loss_metrics(Values& metrics, const OnTest& test, double validation_loss,
-                      double train_loss) {
-  metrics["bits_per_byte"] = bits_of(test.loss);
+/// The metrics of a language model: of bytes in bits, of other tokens as perplexities, beside bits
+/// where the bytes are known. Test scores are those at the length of training.
+void add_loss_metrics(Values& metrics, std::optional<double> bytes_per_token, const OnTest& test,
+                      double validation_loss, double train_loss) {
   metrics["perplexity"] = std::exp(test.loss);
-  metrics["validation_bits_per_byte"] = bits_of(validation_loss);
-  metrics["train_bits_per_byte"] = bits_of(train_loss);
+  if (bytes_per_token) metrics["bits_per_byte"] = bits_of(test.loss) / *bytes_per_token;
+  if (bytes_per_token == 1) {
+    metrics["validation_bits_per_byte"] = bits_of(validation_loss);
+    metrics["train_bits_per_byte"] = bits_of(train_loss);
+  } else {
+    metrics["validation_perplexity"] = std::exp(validation_loss);
+    metrics["train_perplexity"] = std::exp(train_loss);
+  }
 }
 
 std::map<std::string, std::int64_t> weights_by_part(const Model& model) {
@@ -156,6 +162,7 @@ RunSections training_record(Model& model, const DataSet& data, Trainer& trainer,
   const auto on_test = [&] { return evaluate_all(model, data, Split::test, together); };
   const Measure measure = data.judged_by();
   const bool by_loss = measure == Measure::loss;
+  const bool of_bytes = data.bytes_per_token() == 1;
   SplitScores scores = on_test();
   const OnTest last_test = on_test_of(scores, measure);
   if (trainer.kept_step() != at.step) {
@@ -182,7 +189,8 @@ RunSections training_record(Model& model, const DataSet& data, Trainer& trainer,
       {"train_accuracy", train.accuracy()}, {"test_loss", test.loss},
       {"parameters", weights.at("total")},  {"train_seconds", at.step_seconds}};
   if (by_loss) {
-    add_loss_metrics(sections.metrics, test, kept.validation_loss.value(), train.loss());
+    add_loss_metrics(sections.metrics, data.bytes_per_token(), test, kept.validation_loss.value(),
+                     train.loss());
   } else {
     sections.metrics.emplace("label_accuracy", all.label_accuracy());
   }
@@ -191,7 +199,8 @@ RunSections training_record(Model& model, const DataSet& data, Trainer& trainer,
     sections.metrics.emplace("examples_per_second", seen / at.step_seconds);
     if (by_loss) {
       const auto length = static_cast<double>(training::longest(data, Split::train));
-      sections.metrics.emplace("bytes_per_second", seen * length / at.step_seconds);
+      sections.metrics.emplace(of_bytes ? "bytes_per_second" : "tokens_per_second",
+                               seen * length / at.step_seconds);
     }
   }
   result::Training& training = sections.training.emplace();
@@ -205,7 +214,7 @@ RunSections training_record(Model& model, const DataSet& data, Trainer& trainer,
     training.test.push_back(scored_segment(scores.segments[i], scores.scores[i]));
   }
   training.stopped = at.stopped;
-  if (by_loss) training.judged_by = "loss";
+  if (by_loss) training.judged_by = of_bytes ? "loss" : "perplexity";
   training.converged = by_loss ? loss_has_converged(at) : has_converged(at);
   training.curve = at.curve;
   training.selection = selection_of(trainer, measure, last_test, test);

@@ -20,6 +20,9 @@ std::string no_byte_model(const Task& task, const ResolvedCell& cell) {
   if (training->classifies()) return "its model classifies whole sequences";
   const ModelOptions model = training->model_options(cell.settings);
   if (model.decoder || model.tokens_per_position != 1) return "its tokens share positions";
+  if (cell.settings.has("tokens") && cell.settings.text("tokens") != "bytes") {
+    return "its tokens are " + cell.settings.text("tokens");
+  }
   if (model.vocabulary == kBytes) return {};
   return "its vocabulary is " + std::to_string(model.vocabulary);
 }

@@ -84,6 +84,47 @@ TEST_CASE("a text is prepared, and a language model of it has bits per byte, gen
   CHECK_THAT(other.err, Contains("learned from data with the content hash"));
 }
 
+TEST_CASE("ids of a tokeniser are prepared, trained on and ranked by perplexity", "[lm]") {
+  const TemporaryFolder folder;
+  std::string ids;  // uint16, each follows from the one before
+  for (int i = 0; i < 4000; ++i) {
+    ids += static_cast<char>(i % 24);
+    ids += static_cast<char>(1);
+  }
+  write_file(folder / "owt/train.bin", ids);
+  write_file(folder / "owt/val.bin", ids.substr(0, 800));
+  const std::string data = folder / "data", run = folder / "run";
+  const std::string said = "data lm --set split=files --set tokens=uint16 --from " +
+                           (folder / "owt").string() + " --out " + data;
+  const Finished prepared = done_well(said + " --set vocabulary=280 --show 1");
+  CHECK_THAT(prepared.out, Contains("train: 4,000 tokens") && Contains("test: 400 tokens") &&
+                               Contains("256 257 258") && Contains("no file is named test"));
+  const Finished small = call(said + " --set vocabulary=279");
+  CHECK(small.exit_code == 2);
+  CHECK_THAT(small.err, Contains("the id 279 at place 23") && Contains("vocabulary of 279"));
+  write_file(folder / "suite.json", R"({"name": "ids", "task": "lm",
+    "mechanisms": {"softmax": {}, "latte": {}},
+    "set": {"tokens": "uint16", "split": "files", "vocabulary": 280, "length": 32, "width": 32,
+            "heads": 2, "layers": 1, "positions": "sinusoidal", "batch": 8, "steps": 40,
+            "evaluate_every": 20, "warm_up_steps": 10, "learning_rate": 0.01, "segments": "1, 2"}})");
+  const std::string suite = folder / "suite.json";
+  const Finished ran = done_well("run " + suite + " --data " + data +
+                                 " --threads 2 --no-ceilings --keep-checkpoints --out " + run);
+  CHECK_THAT(ran.out, Contains("perplexity") && !Contains("bits per byte"));
+  CHECK_THAT(ran.err, Contains("perplexity (validation"));
+  CHECK(cells_of(run).at("latte")["metrics"]["perplexity"].get<double>() > 1);
+  const Finished generated =
+      call("generate " + run + " --data " + data + " --cell latte --prompt a --bytes 4");
+  CHECK(generated.exit_code == 2);
+  CHECK_THAT(generated.err, Contains("its tokens are uint16"));
+  const Finished exported =
+      call("data lm --data " + data + " --export " + (folder / "out").string());
+  CHECK(exported.exit_code == 2);
+  CHECK_THAT(exported.err, Contains("--as arrays"));
+  done_well("data lm --data " + data + " --as arrays --export " + (folder / "out").string());
+  CHECK(std::filesystem::exists(folder / "out/test.tokens.npy"));
+}
+
 TEST_CASE("texts that cannot be prepared are refused, cells without one are skipped", "[lm]") {
   const TemporaryFolder folder;
   write_file(folder / "empty", "");

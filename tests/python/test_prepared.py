@@ -149,3 +149,17 @@ def test_two_documents_a_row_are_two_towers(program: str, tmp_path: Path) -> Non
         assert list(zip(labels, first, second, strict=True)) == rows[split]
     assert found.train.lengths.tolist() == [[9, 6], [1, 1]]
     assert found.train.padded(tower=1).shape == (2, 6)
+
+
+def test_ids_of_a_tokeniser_keep_their_width(program: str, tmp_path: Path) -> None:
+    for kind, vocabulary in (("uint16", 1 << 16), ("uint32", 1 << 17)):
+        ids = np.arange(vocabulary - 1000, vocabulary, dtype=np.dtype(kind).newbyteorder("<"))
+        (tmp_path / f"{kind}.bin").write_bytes(ids.tobytes())
+        words = [program, "data", "lm", f"--from={tmp_path / kind}.bin", f"--out={tmp_path / kind}"]
+        words += [f"--set=tokens={kind}", f"--set=vocabulary={vocabulary}"]
+        subprocess.run(words, check=True, capture_output=True)
+        found = attnbench.data("lm", tmp_path / kind, tokens=kind)
+        assert found.vocabulary == vocabulary
+        assert found.train.tokens.dtype == np.dtype(kind)
+        assert (found.train.tokens == ids[:900]).all()
+        assert (found.test.tokens == ids[950:]).all()

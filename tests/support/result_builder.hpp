@@ -183,6 +183,20 @@ inline CellBuilder text_cell(const std::string& label, double rate, int seed, do
   return cell;
 }
 
+/// The same training where tokens are no bytes: perplexities, which are 2 to these numbers.
+inline CellBuilder token_cell(const std::string& label, double rate, int seed, double validation,
+                              double test, double longer) {
+  CellBuilder cell = text_cell(label, rate, seed, validation, test, longer);
+  for (const char* name : {"bits_per_byte", "validation_bits_per_byte", "train_bits_per_byte"}) {
+    cell.metrics.erase(name);
+  }
+  cell.metrics["validation_perplexity"] = std::exp2(validation);
+  cell.metrics["train_perplexity"] = std::exp2(test - 0.1);
+  cell.training->judged_by = "perplexity";
+  cell.training->levels.clear();
+  return cell;
+}
+
 inline CellBuilder diverged_cell(const std::string& label, double rate, int seed) {
   CellBuilder cell = training_cell(label, rate, seed, 0, 0);
   cell.training.reset();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "tasks/data/lm/text_source.hpp"
@@ -92,15 +93,26 @@ Text::Text(std::shared_ptr<const Cache> cache) : cache_(std::move(cache)) {
   }
 }
 
+Encoding Text::encoding() const {
+  return encoding_from(cache_->description().settings.value("tokens", "bytes"));
+}
+
+std::optional<double> Text::bytes_per_token(Split split) const {
+  if (encoding() == Encoding::bytes) return 1;
+  const Json& notes = cache_->description().notes;
+  if (!notes.contains("bytes")) return std::nullopt;
+  return notes["bytes"].value(to_string(split), 0.0) / static_cast<double>(tokens(split));
+}
+
 void Text::copy(Split split, std::int64_t first, std::span<std::int64_t> out) const {
   const auto count = static_cast<std::int64_t>(out.size());
-  if (first < 0 || first + count > bytes(split)) {
-    throw std::out_of_range("bytes " + std::to_string(first) + " to " +
+  if (first < 0 || first + count > tokens(split)) {
+    throw std::out_of_range("tokens " + std::to_string(first) + " to " +
                             std::to_string(first + count) + " of " + cache_->file().string());
   }
-  constexpr auto each = static_cast<std::int64_t>(bytes_per_row);
+  constexpr auto each = static_cast<std::int64_t>(tokens_per_row);
   const std::span<const std::uint32_t> rows = cache_->index(split);
-  std::array<std::int64_t, bytes_per_row> row{};
+  std::array<std::int64_t, tokens_per_row> row{};
   while (!out.empty()) {
     const auto skipped = static_cast<std::size_t>(first % each);
     const std::size_t there =
@@ -115,13 +127,13 @@ void Text::copy(Split split, std::int64_t first, std::span<std::int64_t> out) co
 std::vector<Level> counted_levels(const Text& text, std::int64_t max_scored,
                                   std::int64_t max_counted) {
   Counts counts;
-  for_each_byte(text, Split::train, std::min(text.bytes(Split::train), max_counted),
+  for_each_byte(text, Split::train, std::min(text.tokens(Split::train), max_counted),
                 [&](std::int64_t byte) { counts.add(byte); });
   counts.finish();
   std::array<double, 3> bits{};
   std::int64_t before = 0;
   std::int64_t place = 0;
-  const std::int64_t all = text.bytes(Split::test);
+  const std::int64_t all = text.tokens(Split::test);
   for_each_byte(text, Split::test, max_scored > 0 ? std::min(all, max_scored) : all,
                 [&](std::int64_t byte) {
                   if (place++ >= 2) {

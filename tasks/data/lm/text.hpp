@@ -1,13 +1,15 @@
-// A prepared text: the bytes of each split by their place, and the levels that a language model is
-// held against.
+// A prepared text: the tokens of each split by their place, and the levels that a language model of
+// bytes is held against.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tasks/data/cache.hpp"
+#include "tasks/data/lm/token_files.hpp"
 
 namespace attnbench::tasks::data::lm {
 
@@ -17,11 +19,15 @@ class Text {
   explicit Text(std::shared_ptr<const Cache> cache);
 
   const Cache& cache() const { return *cache_; }
-  std::int64_t bytes(Split split) const {
+  /// What a token is: a byte, an id of a tokeniser, or a word.
+  Encoding encoding() const;
+  /// The mean bytes of a token of `split`; nothing where the files do not tell it.
+  std::optional<double> bytes_per_token(Split split) const;
+  std::int64_t tokens(Split split) const {
     return static_cast<std::int64_t>(cache_->facts(split).tokens);
   }
-  /// Copies the bytes [first, first + out.size()) of `split`, each a number from 0 to 255. Safe
-  /// from several threads. Throws std::out_of_range beyond the split's end.
+  /// Copies the tokens [first, first + out.size()) of `split`. Safe from several threads. Throws
+  /// std::out_of_range beyond the split's end.
   void copy(Split split, std::int64_t first, std::span<std::int64_t> out) const;
 
  private:
@@ -34,12 +40,12 @@ struct Level {
   double bits_per_byte = 0;
 };
 
-/// What counting reaches: the bytes of the test, from the third on, predicted by how often each
-/// byte follows the same 0, 1 or 2 bytes in the training text, of which the first `max_counted`
-/// bytes are counted. Where a context was followed by n bytes, d of them different, k of them this
-/// one, its probability is (k + d q) / (n + d) (Witten and Bell 1991, method C), q that of the
-/// context that is one byte shorter; without any context it is (k + 1) / (n + 256). Only the first
-/// `max_scored` bytes of the test are scored; 0 = all.
+/// What counting reaches in a text of bytes: the bytes of the test, from the third on, predicted by
+/// how often each byte follows the same 0, 1 or 2 bytes in the training text, of which the first
+/// `max_counted` bytes are counted. Where a context was followed by n bytes, d of them different, k
+/// of them this one, its probability is (k + d q) / (n + d) (Witten and Bell 1991, method C), q
+/// that of the context that is one byte shorter; without any context it is (k + 1) / (n + 256).
+/// Only the first `max_scored` bytes of the test are scored; 0 = all.
 std::vector<Level> counted_levels(const Text& text, std::int64_t max_scored = 0,
                                   std::int64_t max_counted = std::int64_t{1} << 30);
 

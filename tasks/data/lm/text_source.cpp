@@ -13,21 +13,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::pair<const char*, Division> division_names[] = {
-    {"place", Division::place}, {"enwik8", Division::enwik8}, {"folders", Division::folders}};
+constexpr std::pair<const char*, Division> division_names[] = {{"place", Division::place},
+                                                               {"enwik8", Division::enwik8},
+                                                               {"folders", Division::folders},
+                                                               {"files", Division::files}};
 constexpr std::uint64_t enwik8_bytes = 100'000'000;
 constexpr std::uint64_t enwik8_held_out = 5'000'000;  // validation, and as many of the test
 
 /// A part of the text that belongs to one split.
 struct Stretch {
   Split split;
-  std::uint64_t bytes;
+  std::uint64_t first;  ///< its place in the text, in tokens
+  std::uint64_t tokens;
+  std::uint64_t bytes = 0;  ///< of its files, of the divisions by name
 
-  std::uint64_t rows() const { return (bytes + bytes_per_row - 1) / bytes_per_row; }
+  std::uint64_t rows() const { return (tokens + tokens_per_row - 1) / tokens_per_row; }
 };
 
 /// The split of the innermost folder that has the name of one.
-std::optional<Split> split_of(const std::string& name) {
+std::optional<Split> split_of_folder(const std::string& name) {
   const std::vector<std::string_view> parts = components(name);
   for (std::size_t i = parts.size(); i-- > 1;) {
     for (const Split split : every_split) {
@@ -37,89 +41,161 @@ std::optional<Split> split_of(const std::string& name) {
   return std::nullopt;
 }
 
+/// The split that the last such word of a file's name says: "tiny_shakespeare_val.bin".
+std::optional<Split> split_of_file(const std::string& name) {
+  constexpr std::pair<std::string_view, Split> words[] = {{"train", Split::train},
+                                                          {"val", Split::validation},
+                                                          {"valid", Split::validation},
+                                                          {"validation", Split::validation},
+                                                          {"test", Split::test}};
+  const std::string file = fs::path(name).filename().string();
+  std::optional<Split> found;
+  for (std::size_t begin = 0, end = 0; begin < file.size(); begin = end + 1) {
+    end = std::min(file.find_first_of("._-", begin), file.size());
+    const std::string_view word = std::string_view(file).substr(begin, end - begin);
+    for (const auto& [known, split] : words) {
+      if (word == known) found = split;
+    }
+  }
+  return found;
+}
+
+bool by_name(Division division) {
+  return division == Division::folders || division == Division::files;
+}
+
+std::string unit_of(const TextFileRules& rules) {
+  return rules.encoding == Encoding::bytes ? "bytes" : "tokens";
+}
+
 /// What the first reading of a text finds.
 struct Survey {
   std::uint64_t files = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t tokens = 0;
   std::string hash;
-  std::vector<Stretch> by_folder;  ///< of the division by folders
+  std::vector<Stretch> stretches;  ///< of the divisions by name
 };
 
+/// Ids look like anything.
 Content content_of(const TextFileRules& rules) {
-  return rules.raw ? Content::raw : Content::unpacked;
+  const bool text = rules.encoding == Encoding::bytes || rules.encoding == Encoding::words;
+  return rules.raw || !text ? Content::raw : Content::unpacked;
 }
 
-Survey survey_of(const fs::path& from, const TextFileRules& rules, const ProgressCall& progress) {
+/// Goes on to the next file of the text; false at its end.
+bool next_file(TokenFiles& files, Division division) {
+  while (files.next()) {
+    if (division != Division::files || split_of_file(files.name())) return true;
+  }
+  return false;
+}
+
+Survey survey_of(const fs::path& from, const TextFileRules& rules, Words& words,
+                 const ProgressCall& progress) {
   Survey survey;
   ContentHash hash;
-  std::vector<char> piece(1 << 20);
-  Input input(from, progress, Links::inside, content_of(rules));
-  while (input.next()) {
-    std::uint64_t bytes = 0;
-    TextCheck text;
-    for (std::size_t got = piece.size(); got == piece.size();) {
-      got = input.read(piece.data(), piece.size());
-      hash.add({piece.data(), got});
-      text.add({piece.data(), got});
-      bytes += got;
+  TextCheck text;
+  std::uint64_t bytes = 0;
+  TokenFiles files(from, rules.encoding, rules.vocabulary, words, progress, content_of(rules),
+                   [&](std::string_view part) {
+                     hash.add(part);
+                     text.add(part);
+                     bytes += part.size();
+                   });
+  std::vector<Token> piece(1 << 20);
+  while (next_file(files, rules.division)) {
+    text = {};
+    bytes = 0;
+    std::uint64_t tokens = 0;
+    for (std::size_t got = piece.size(); got == piece.size(); tokens += got) {
+      got = files.read(piece);
     }
-    if (!rules.raw && !text.fault().empty()) {
-      throw UsageError(input.at(text.fault() + ": give a text, or pass --raw to learn its bytes"));
+    if (content_of(rules) == Content::unpacked && !text.fault().empty()) {
+      throw UsageError(files.at(text.fault() + ": give a text, or pass --raw to learn its bytes"));
     }
+    if (tokens == 0 && rules.encoding != Encoding::bytes) {
+      throw UsageError(files.at("is empty; expected tokens"));
+    }
+    const std::uint64_t first = survey.tokens;
     ++survey.files;
-    survey.bytes += bytes;
-    if (rules.division != Division::folders || bytes == 0) continue;
-    const std::optional<Split> split = split_of(input.name());
+    survey.tokens += tokens;
+    if (!by_name(rules.division) || tokens == 0) continue;
+    const std::optional<Split> split = rules.division == Division::folders
+                                           ? split_of_folder(files.name())
+                                           : split_of_file(files.name());
     if (!split) {
-      throw UsageError(input.at(
+      throw UsageError(files.at(
           "stands in none of the folders train, validation and test, by which the text is to be "
           "split: move it, or set split to place"));
     }
-    if (survey.by_folder.empty() || survey.by_folder.back().split != *split) {
-      survey.by_folder.push_back({*split, 0});
+    if (survey.stretches.empty() || survey.stretches.back().split != *split) {
+      survey.stretches.push_back({*split, first, 0});
     }
-    survey.by_folder.back().bytes += bytes;
+    survey.stretches.back().tokens += tokens;
+    survey.stretches.back().bytes += bytes;
   }
   survey.hash = hash.text();
   return survey;
 }
 
 std::vector<Stretch> by_place(const fs::path& from, const TextFileRules& rules,
-                              std::uint64_t bytes) {
+                              const Survey& survey) {
+  if (survey.files > 1 && rules.encoding != Encoding::bytes) {
+    throw UsageError(from.string() + ": holds " + std::to_string(survey.files) +
+                     " files, whose tokens would be split by place: set split to files or "
+                     "folders, or give one file");
+  }
   const auto part = [&](double share) {
-    return static_cast<std::uint64_t>(share * static_cast<double>(bytes));
+    return static_cast<std::uint64_t>(share * static_cast<double>(survey.tokens));
   };
   const std::uint64_t validation = part(rules.validation_share);
   const std::uint64_t test = part(rules.test_share);
-  if (validation == 0 || test == 0 || validation + test >= bytes) {
-    throw UsageError(from.string() + ": the shares leave a split without bytes: of " +
-                     std::to_string(bytes) + " bytes validation_share takes " +
+  if (validation == 0 || test == 0 || validation + test >= survey.tokens) {
+    const std::string unit = unit_of(rules);
+    throw UsageError(from.string() + ": the shares leave a split without " + unit + ": of " +
+                     std::to_string(survey.tokens) + " " + unit + " validation_share takes " +
                      std::to_string(validation) + " and test_share " + std::to_string(test) +
                      "; all three splits need some");
   }
-  return {{Split::train, bytes - validation - test},
-          {Split::validation, validation},
-          {Split::test, test}};
+  const std::uint64_t train = survey.tokens - validation - test;
+  return {{Split::train, 0, train},
+          {Split::validation, train, validation},
+          {Split::test, train + validation, test}};
 }
 
-std::vector<Stretch> as_enwik8(const fs::path& from, std::uint64_t bytes) {
+std::vector<Stretch> as_enwik8(const fs::path& from, const TextFileRules& rules,
+                               std::uint64_t bytes) {
+  if (rules.encoding != Encoding::bytes) {
+    throw UsageError(from.string() + ": enwik8 is split by its bytes: set tokens to bytes");
+  }
   if (bytes != enwik8_bytes) {
     throw UsageError(from.string() + ": has " + std::to_string(bytes) + " bytes, enwik8 has " +
                      std::to_string(enwik8_bytes) + ": give that file, or set split to place");
   }
-  return {{Split::train, bytes - 2 * enwik8_held_out},
-          {Split::validation, enwik8_held_out},
-          {Split::test, enwik8_held_out}};
+  return {{Split::train, 0, bytes - 2 * enwik8_held_out},
+          {Split::validation, bytes - 2 * enwik8_held_out, enwik8_held_out},
+          {Split::test, bytes - enwik8_held_out, enwik8_held_out}};
 }
 
-std::vector<Stretch> by_folder(const fs::path& from, const Survey& survey) {
+std::vector<Stretch> named_splits(const fs::path& from, const TextFileRules& rules,
+                                  std::vector<Stretch> stretches) {
+  const bool folders = rules.division == Division::folders;
+  const auto of = [&](Split split) {
+    return std::find_if(stretches.begin(), stretches.end(),
+                        [&](const Stretch& one) { return one.split == split; });
+  };
   for (const Split split : every_split) {
-    const auto count = std::count_if(survey.by_folder.begin(), survey.by_folder.end(),
+    const auto count = std::count_if(stretches.begin(), stretches.end(),
                                      [&](const Stretch& one) { return one.split == split; });
     const std::string name = to_string(split);
-    if (count == 0) {
-      throw UsageError(from.string() + ": has no text in a folder " + name +
-                       "; train, validation and test are needed: add it, or set split to place");
+    if (count == 0 && (folders || split != Split::test)) {
+      throw UsageError(from.string() + ": has no " +
+                       (folders ? "text in a folder " + name +
+                                      "; train, validation and test are needed: add it, or set "
+                                      "split to place"
+                                : "tokens in a file of " + name +
+                                      "; files with train and with val, valid or validation in "
+                                      "their names are needed: add it, or set split to place"));
     }
     if (count > 1) {
       throw UsageError(
@@ -127,37 +203,32 @@ std::vector<Stretch> by_folder(const fs::path& from, const Survey& survey) {
           " stand apart from each other in the archive: unpack it and give the folder");
     }
   }
-  return survey.by_folder;
+  if (of(Split::test) == stretches.end()) {
+    Stretch test = *of(Split::validation);
+    test.split = Split::test;
+    stretches.push_back(test);
+  }
+  return stretches;
 }
 
 class TextSource final : public RowSource {
  public:
   TextSource(const fs::path& from, const TextFileRules& rules, const ProgressCall& progress)
-      : from_(from), content_(content_of(rules)) {
-    const Survey survey = survey_of(from, rules, progress);
-    if (survey.bytes == 0) {
+      : from_(from), rules_(rules) {
+    const Survey survey = survey_of(from, rules, words_, progress);
+    if (survey.tokens == 0 && rules.division != Division::files) {
       throw UsageError(from.string() + (survey.files == 0 ? ": holds no files" : ": is empty") +
                        "; expected a text");
     }
-    stretches_ = rules.division == Division::enwik8    ? as_enwik8(from, survey.bytes)
-                 : rules.division == Division::folders ? by_folder(from, survey)
-                                                       : by_place(from, rules, survey.bytes);
-    bytes_ = survey.bytes;
-    description_.task = "lm";
-    description_.vocabulary = 256;
-    description_.classes = {"text"};
-    // "folder/" has an empty last part.
-    const fs::path named = from.has_filename() ? from : from.parent_path();
-    description_.source = named.filename().string();
-    description_.source_hash = survey.hash;
-    description_.settings = {{"reader", "bytes 1"},
-                             {"split", to_string(rules.division)},
-                             {"text", rules.name.empty() ? description_.source : rules.name}};
-    if (rules.division == Division::place) {
-      description_.settings["validation_share"] = rules.validation_share;
-      description_.settings["test_share"] = rules.test_share;
+    if (words_.size() > static_cast<std::size_t>(rules.vocabulary)) {
+      throw UsageError(from.string() + ": has " + std::to_string(words_.size()) +
+                       " different words, <eos> among them, and vocabulary is " +
+                       std::to_string(rules.vocabulary) + ": set it to that number");
     }
-    description_.notes = {{"files", survey.files}};
+    stretches_ = rules.division == Division::enwik8 ? as_enwik8(from, rules, survey.tokens)
+                 : by_name(rules.division)          ? named_splits(from, rules, survey.stretches)
+                                                    : by_place(from, rules, survey);
+    describe(survey);
   }
 
   const DataDescription& description() const override { return description_; }
@@ -165,20 +236,22 @@ class TextSource final : public RowSource {
     return std::accumulate(stretches_.begin(), stretches_.end(), std::uint64_t{0},
                            [](std::uint64_t sum, const Stretch& one) { return sum + one.rows(); });
   }
-  std::uint64_t cache_bytes() const override { return bytes_ + 24 * rows() + 65'536; }
+  std::uint64_t cache_bytes() const override {
+    const std::uint64_t width = description_.vocabulary <= 1 << 8    ? 1
+                                : description_.vocabulary <= 1 << 16 ? 2
+                                                                     : 4;
+    return width * tokens_per_row * rows() + 24 * rows() + 65'536;
+  }
 
   void make(std::uint64_t number, Row& row) override {
-    std::uint64_t first = 0;  // byte of the stretch
     for (const Stretch& stretch : stretches_) {
       if (number >= stretch.rows()) {
         number -= stretch.rows();
-        first += stretch.bytes;
         continue;
       }
-      const std::uint64_t begin = number * bytes_per_row;
-      go_to(first + begin);
-      read(std::min(bytes_per_row, stretch.bytes - begin));
-      row.tokens.assign(buffer_.begin(), buffer_.end());
+      const std::uint64_t begin = number * tokens_per_row;
+      go_to(stretch.first + begin);
+      read(std::min(tokens_per_row, stretch.tokens - begin), row.tokens);
       row.second.clear();
       row.label = 0;
       row.split = stretch.split;
@@ -188,41 +261,72 @@ class TextSource final : public RowSource {
   }
 
  private:
-  void go_to(std::uint64_t byte) {
-    if (!input_ || byte < at_) {
-      input_.emplace(from_, ProgressCall{}, Links::inside, content_);
+  void describe(const Survey& survey) {
+    description_.task = "lm";
+    description_.vocabulary = static_cast<int>(rules_.vocabulary);
+    description_.classes = {"text"};
+    // "folder/" has an empty last part.
+    const fs::path named = from_.has_filename() ? from_ : from_.parent_path();
+    const std::string encoding = to_string(rules_.encoding);
+    description_.source = named.filename().string();
+    description_.source_hash = survey.hash;
+    description_.settings = {{"reader", encoding + " 1"},
+                             {"split", to_string(rules_.division)},
+                             {"text", rules_.name.empty() ? description_.source : rules_.name}};
+    // A text of bytes says nothing of both, as those of earlier versions.
+    if (rules_.encoding != Encoding::bytes) {
+      description_.settings["tokens"] = encoding;
+      description_.settings["vocabulary"] = rules_.vocabulary;
+    }
+    if (rules_.division == Division::place) {
+      description_.settings["validation_share"] = rules_.validation_share;
+      description_.settings["test_share"] = rules_.test_share;
+    }
+    description_.notes = {{"files", survey.files}};
+    if (by_name(rules_.division) && survey.stretches.size() < stretches_.size()) {
+      description_.notes["test"] = "the tokens of validation: no file is named test";
+    }
+    if (by_name(rules_.division) && rules_.encoding == Encoding::words) {
+      for (const Stretch& one : stretches_) {
+        description_.notes["bytes"][to_string(one.split)] = one.bytes;
+      }
+    }
+  }
+
+  void go_to(std::uint64_t token) {
+    if (!files_ || token < at_) {
+      files_.emplace(from_, rules_.encoding, rules_.vocabulary, words_, ProgressCall{},
+                     content_of(rules_));
       at_ = 0;
       inside_ = false;
     }
-    while (at_ < byte) read(std::min<std::uint64_t>(byte - at_, 1 << 20));
+    while (at_ < token) read(std::min<std::uint64_t>(token - at_, 1 << 20), passed_);
   }
 
-  /// The next bytes into buffer_, across the ends of files.
-  void read(std::uint64_t count) {
-    buffer_.resize(count);
+  /// The next tokens, across the ends of files.
+  void read(std::uint64_t count, std::vector<Token>& into) {
+    into.resize(count);
     std::size_t done = 0;
     while (done < count) {
-      if (!inside_ && !input_->next()) {
+      if (!inside_ && !next_file(*files_, rules_.division)) {
         throw UsageError(from_.string() + ": changed while it was read: prepare it again");
       }
       inside_ = true;
-      const std::size_t got = input_->read(reinterpret_cast<char*>(buffer_.data()) + done,
-                                           static_cast<std::size_t>(count) - done);
-      done += got;
+      done += files_->read(std::span(into).subspan(done));
       if (done < count) inside_ = false;  // the end of this file
     }
     at_ += count;
   }
 
   fs::path from_;
-  Content content_;
+  TextFileRules rules_;
+  Words words_;
   DataDescription description_;
-  std::vector<Stretch> stretches_;  ///< in the order of the text
-  std::uint64_t bytes_ = 0;
-  std::optional<Input> input_;
-  std::uint64_t at_ = 0;  ///< byte of the text that `input_` is at
+  std::vector<Stretch> stretches_;  ///< in the order of rows
+  std::optional<TokenFiles> files_;
+  std::uint64_t at_ = 0;  ///< token of the text that `files_` is at
   bool inside_ = false;   ///< whether it is in a file
-  std::vector<unsigned char> buffer_;
+  std::vector<Token> passed_;
 };
 
 }  // namespace

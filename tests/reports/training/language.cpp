@@ -1,4 +1,7 @@
 // Figures and verdict of language models: bits per byte, of which less is better.
+#include <cmath>
+
+#include "reports/figures/published.hpp"
 #include "reports/training/rows.hpp"
 #include "reports/verdict/input.hpp"
 #include "reports/verdict/ranking.hpp"
@@ -78,4 +81,40 @@ TEST_CASE("the verdict of language models ranks the fewest bits first", "[verdic
   CHECK(verdict.answers[0].max_accurate == std::vector<std::string>{"softmax"});
   CHECK(reports::verdict::headline_of(verdict) == "softmax has the fewest bits per byte: 2.300");
   CHECK_THAT(reports::verdict::text_of(verdict, {}), !Contains("accura"));
+}
+
+TEST_CASE("where tokens are no bytes, figures and verdict have perplexities", "[training]") {
+  const result::Result result = test::result_of({test::token_cell("softmax", 0.003, 1, 3, 4, 5),
+                                                 test::token_cell("softmax", 0.001, 1, 3.5, 3.5, 5),
+                                                 test::token_cell("latte", 0.003, 1, 3, 5, 6)});
+  for (const char* name : {"bits_per_byte", "bits_per_byte_over_steps", "bits_per_byte_over_length",
+                           "bits_per_byte_over_learning_rate"}) {
+    INFO(name);
+    const auto drawn = test::drawn(name, result);
+    REQUIRE(drawn.size() == 1);
+    CHECK_THAT(drawn[0].title + drawn[0].caption + drawn[0].spec.dump(),
+               Contains("erplexity") && !Contains("its per byte\"") && !Contains("counts of"));
+  }
+  CHECK(rows_of(test::drawn("bits_per_byte", result)[0], "dot")[0]["y"].get<double>() ==
+        Approx(16));
+  const auto lengths = rows_of(test::drawn("bits_per_byte_over_length", result)[0], "dot");
+  CHECK(lengths[0]["y"].get<double>() == Approx(16));
+  CHECK(lengths[1]["y"].get<double>() == Approx(32));
+  const auto steps = rows_of(test::drawn("bits_per_byte_over_steps", result)[0], "dot");
+  CHECK(steps[0]["y"].get<double>() == Approx(std::exp2(3.75)));
+  CHECK_THAT(test::drawn("learning_curves", result)[0].spec.dump(),
+             Contains("next tokens predicted"));
+  CHECK_THAT(reports::verdict::headline_of(reports::verdict::verdict_of(result)),
+             Contains("The perplexities, from 16.000 (softmax) to 32.000 (latte)"));
+}
+
+TEST_CASE("published perplexities stand beside perplexities alone", "[training]") {
+  reports::PublishedRow row;
+  row.label = "softmax";
+  row.perplexity = 17.2;
+  const auto shown = [&](const result::Result& result) {
+    return reports::published_accuracies({row}, test::first_panel(result), "").size();
+  };
+  CHECK(shown(test::result_of({test::token_cell("softmax", 0.003, 1, 3, 4, 5)})) == 1);
+  CHECK(shown(two_models()) == 0);
 }

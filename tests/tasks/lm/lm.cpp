@@ -149,8 +149,8 @@ TEST_CASE("learned positions end with the training length unless that is allowed
   CHECK(forecast(with(learned, {{"segments", s("1")}})).support);
   CHECK(forecast(with(learned, {{"positions_beyond", s("untrained")}})).support);
   CHECK(forecast(with(small_model(), {{"positions", s("sinusoidal")}})).support);
-  CHECK_THROWS_WITH(make_cell("lm", "softmax", "auto", {{"vocabulary", n(100)}}),
-                    Contains("vocabulary"));
+  CHECK_THROWS_WITH(forecast(with(small_model(), {{"vocabulary", n(100)}})),
+                    Contains("vocabulary is 100") && Contains("tokens are bytes"));
 }
 
 TEST_CASE("a step costs its own length, whatever the test's is", "[lm]") {
@@ -190,4 +190,70 @@ TEST_CASE("a model learns a regular text, and its record is that of a language m
   CHECK(training["data"]["splits"]["test"]["bytes"] == 200);
   CHECK(training["data"]["source"] == "text");
   CHECK(metrics["bytes_per_second"].get<double>() > 0);
+}
+
+TEST_CASE("a model of ids that a tokeniser wrote has perplexities, and no bits per byte", "[lm]") {
+  // Ids as uint32 beyond 2^16, each of which follows from the one before.
+  std::string ids;
+  for (std::uint32_t i = 0; i < 4000; ++i) {
+    const std::uint32_t id = 70'000 + i % 24;
+    ids.append(reinterpret_cast<const char*>(&id), sizeof id);
+  }
+  tasks::data::lm::TextFileRules rules;
+  rules.encoding = tasks::data::lm::Encoding::uint32;
+  rules.vocabulary = 70'024;
+  rules.division = tasks::data::lm::Division::files;
+  const PreparedText prepared({{"train.bin", ids}, {"val.bin", ids.substr(0, 800)}}, rules);
+  const Settings said = with(small_model(), {{"tokens", s("uint32")},
+                                             {"vocabulary", n(70'024)},
+                                             {"split", s("files")},
+                                             {"steps", n(40)},
+                                             {"latent_probabilities", n(3)}});
+  const Ran ran = run_cell(registry(), "lm", make_cell("lm", "latte", "auto", said));
+  CHECK(ran.check["verdict"] == "ok");
+  const Json& metrics = ran.sections["metrics"];
+  const Json& training = ran.sections["training"];
+  CHECK(training["judged_by"] == "perplexity");
+  const double perplexity = metrics["perplexity"];
+  CHECK(perplexity < 7000);  // 70,024 before the first step
+  CHECK(perplexity > 1);
+  CHECK(std::log(perplexity) == Approx(training["test"][0]["loss"].get<double>()));
+  CHECK(metrics["validation_perplexity"].get<double>() == Approx(perplexity));  // the same tokens
+  CHECK(metrics["train_perplexity"].is_number());
+  CHECK(metrics["tokens_per_second"].get<double>() > 0);
+  for (const char* of_bytes : {"bits_per_byte", "validation_bits_per_byte", "bytes_per_second"}) {
+    INFO(of_bytes);
+    CHECK_FALSE(metrics.contains(of_bytes));
+  }
+  CHECK_FALSE(training.contains("levels"));
+  CHECK(training["data"]["splits"]["test"]["tokens"] == 200);
+  CHECK_THAT(training["data"]["notes"]["test"].get<std::string>(), Contains("validation"));
+  CHECK(training["latent_probabilities"]["tokens"] == Json{"70000", "70001", "70002"});
+  // Another vocabulary than the prepared one is no data.
+  CHECK_THROWS_AS(
+      tasks::find_task("lm").forecast(
+          registry(), make_cell("lm", "latte", "auto", with(said, {{"vocabulary", n(70'025)}}))),
+      tasks::data::MissingData);
+}
+
+TEST_CASE("a model of words has a perplexity, and the bits of a byte of the test's file", "[lm]") {
+  std::string train, test;
+  for (int i = 0; i < 300; ++i) train += "the <unk> sat on the mat\n";
+  for (int i = 0; i < 20; ++i) test += "the mat sat on the <unk>\n";
+  tasks::data::lm::TextFileRules rules;
+  rules.encoding = tasks::data::lm::Encoding::words;
+  rules.vocabulary = 6;
+  rules.division = tasks::data::lm::Division::files;
+  const PreparedText prepared(
+      {{"wiki.train.tokens", train}, {"wiki.valid.tokens", test}, {"wiki.test.tokens", test}},
+      rules);
+  const Settings said =
+      with(small_model(),
+           {{"tokens", s("words")}, {"vocabulary", n(6)}, {"split", s("files")}, {"steps", n(20)}});
+  const Json metrics =
+      run_cell(registry(), "lm", make_cell("lm", "latte", "auto", said)).sections["metrics"];
+  const double bits_of_a_word = std::log2(metrics["perplexity"].get<double>());
+  const double bytes_of_a_word = static_cast<double>(test.size()) / (20 * 7);
+  CHECK(metrics["bits_per_byte"].get<double>() == Approx(bits_of_a_word / bytes_of_a_word));
+  CHECK(metrics.contains("validation_perplexity"));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -32,7 +33,17 @@ class PreparedText {
     write_file(raw_ / name, text);
     tasks::data::lm::TextFileRules rules;
     rules.validation_share = rules.test_share = share;
-    const auto source = tasks::data::lm::read_text(raw_ / name, rules);
+    prepare_from(raw_ / name, rules);
+  }
+  /// Files of these names, split and read as `rules` say.
+  PreparedText(const std::map<std::string, std::string>& files,
+               const tasks::data::lm::TextFileRules& rules) {
+    for (const auto& [name, content] : files) write_file(raw_ / name, content);
+    prepare_from(raw_.path(), rules);
+  }
+  void prepare_from(const std::filesystem::path& from,
+                    const tasks::data::lm::TextFileRules& rules) {
+    const auto source = tasks::data::lm::read_text(from, rules);
     file_ = folder_ / tasks::data::cache_name(source->description());
     tasks::data::prepare(*source, file_);
   }

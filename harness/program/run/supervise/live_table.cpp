@@ -100,10 +100,9 @@ std::string LiveTable::text_of(const std::string& cell) const {
     if (!record.ok()) return to_string(record.status);
     const result::Measured& measured = record.measured;
     if (measured.training) {
-      for (const char* name : {"bits_per_byte", "accuracy"}) {
-        const auto value = number_of(measured.metrics, name);
-        if (value) return reports::share_text(*value);
-      }
+      const char* const name = reports::quality_of(*measured.training).metric;
+      const auto value = number_of(measured.metrics, name);
+      if (value) return reports::share_text(*value);
     }
     if (measured.crossover) {
       return result::crossover_text(result::crossover_over({*measured.crossover}));

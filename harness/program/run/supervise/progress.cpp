@@ -12,6 +12,7 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
+#include "reports/tables/quality.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -52,10 +53,10 @@ std::string training_text(const result::Measured& measured) {
     return attnbench::number_of(measured.metrics, name).value_or(0);
   };
   std::array<char, 120> text{};
-  if (measured.training->judged_by == "loss") {
-    std::snprintf(text.data(), text.size(),
-                  "%.3f bits per byte (validation %.3f) after %lld steps, %s",
-                  share("bits_per_byte"), share("validation_bits_per_byte"),
+  const reports::Quality& quality = reports::quality_of(*measured.training);
+  if (quality.less_is_better) {
+    std::snprintf(text.data(), text.size(), "%.3f %s (validation %.3f) after %lld steps, %s",
+                  share(quality.metric), quality.words, share(quality.validation_metric),
                   static_cast<long long>(measured.training->steps.value_or(0)),
                   measured.training->converged.value_or(false) ? "converged" : "still falling");
     return text.data();

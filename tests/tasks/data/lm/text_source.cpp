@@ -38,7 +38,7 @@ std::map<Split, std::string> prepared_texts(const fs::path& from, const TextFile
   const Text text(std::make_shared<Cache>(folder / "text.prepared"));
   std::map<Split, std::string> texts;
   for (const Split split : every_split) {
-    std::vector<std::int64_t> bytes(static_cast<std::size_t>(text.bytes(split)));
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(text.tokens(split)));
     text.copy(split, 0, bytes);
     for (const std::int64_t byte : bytes) texts[split] += static_cast<char>(byte);
   }
