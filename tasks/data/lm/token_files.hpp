@@ -18,12 +18,12 @@ namespace attnbench::tasks::data::lm {
 
 /// What a token is in the files.
 ///
-/// uint16, uint32: ids, little-endian, without a header, as nanoGPT's prepare.py writes train.bin
-/// and val.bin. llm_c: a header of 256 int32 before the ids, as dev/data/data_common.py of llm.c
-/// writes it: magic 20240520, version 1 and uint16 (GPT-2), or magic 20240801, version 7 and uint32
-/// (Llama 3), then the number of ids. words: what ASCII white space separates, and <eos> at the end
-/// of each line, as PyTorch's example word_language_model (data.py) reads wiki.train.tokens; ids by
-/// first occurrence in any split.
+/// uint16, uint32: ids, little-endian, without a header, as nanoGPT's preparation of OpenWebText
+/// writes train.bin and val.bin. llm_c: a header of 256 int32 before the ids, as llm.c's
+/// write_datafile writes it: magic 20240520, version 1 and uint16 (GPT-2), or magic 20240801,
+/// version 7 and uint32 (Llama 3), then the number of ids. words: what ASCII white space separates,
+/// and <eos> at the end of each line, as PyTorch's example word_language_model reads
+/// wiki.train.tokens; ids by first occurrence in any split.
 enum class Encoding { bytes, uint16, uint32, llm_c, words };
 Encoding encoding_from(const std::string& name);  ///< throws UsageError that lists the names
 const char* to_string(Encoding encoding);
