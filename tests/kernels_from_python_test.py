@@ -9,6 +9,7 @@ Ends with 77 where this Python has no PyTorch or NumPy.
 """
 
 import doctest
+import itertools
 import multiprocessing
 import os
 import pathlib
@@ -144,6 +145,22 @@ class Gradients(unittest.TestCase):
             with self.subTest(name=name):
                 leaves = [one.requires_grad_() for one in tensors(1, 2, 7, 4, dtype=torch.float64)]
                 self.assertTrue(torch.autograd.gradcheck(lambda *given, name=name: attnbench.attention(*given, name), leaves))
+
+    def test_one_key_has_gradients_of_zero(self):
+        for name, *sizes in (("softmax", (1, 2), (5, 1)), ("window", (1, 2), (1, 1))):
+            for (tokens, heads), dtype in itertools.product(sizes, (torch.float32, torch.float64, torch.bfloat16)):
+                with self.subTest(name=name, tokens=tokens, dtype=dtype):
+                    query = torch.randn(1, 2, tokens, 4, dtype=dtype).requires_grad_()
+                    key, value = (torch.randn(1, heads, 1, 4, dtype=dtype).requires_grad_() for _ in range(2))
+                    with torch.no_grad():
+                        query[..., 0] = float("inf")  # weights are 1 all the same
+                        alone = attnbench.attention(query, key, value, name, False)
+                    output = attnbench.attention(query, key, value, name, False)
+                    self.assertTrue(torch.equal(output, alone))
+                    self.assertTrue(torch.equal(output, value.expand(1, 2, tokens, 4)))
+                    gradients = torch.autograd.grad(output.sum(), (query, key, value))
+                    for gradient, of, want in zip(gradients, (query, key, value), (0, 0, 2 * tokens // heads)):
+                        self.assertTrue(torch.equal(gradient, torch.full_like(of, want)))
 
     def test_modules_pass_gradcheck_with_their_parameters(self):
         for name, options in {"lavo": {}, "mamba2": {}, "rg_lru": {}, "performer": {"features": 4}, "linformer": {"projected_length": 3}}.items():

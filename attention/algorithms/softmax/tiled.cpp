@@ -135,6 +135,18 @@ SoftmaxCall dense_call(const SoftmaxCall& call) {
   return dense;
 }
 
+/// `output` as it is, in whose graph `others` have gradients of exactly 0, and not none.
+at::Tensor with_zero_gradients(const at::Tensor& output, const std::vector<at::Tensor>& others) {
+  at::Tensor result = output;
+  const auto always = at::ones({}, output.options().dtype(at::kBool).requires_grad(false));
+  for (const at::Tensor& one : others) {
+    if (gradient_wanted({one})) {
+      result = at::where(always, result, one.sum().to(output.scalar_type()));
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 Support tiled_supports(const Problem& problem,
@@ -157,16 +169,17 @@ at::Tensor softmax_tiled(const SoftmaxCall& call) {
   if (call.key_length() == 1 && call.sees_all()) {
     // The weight is 1 and its gradient exactly 0; tiles would leave a rounding error.
     const std::int64_t group = call.q.size(1) / dense.v.size(1);
-    return dense.v.repeat_interleave(group, 1)
-        .expand({-1, -1, call.length(), -1})
-        .to(call.q.scalar_type());
+    const at::Tensor repeated = dense.v.repeat_interleave(group, 1);
+    return with_zero_gradients(
+        repeated.expand({-1, -1, call.length(), -1}).to(call.q.scalar_type()), {call.q, call.k});
   }
   if (!gradient_wanted({call.q, call.k, call.v})) return run_forward(dense, {});
   return Tiled::apply(dense.q, dense.k, dense.v, dense);
 }
 
 at::Tensor relative_band_tiled(const SoftmaxCall& call, const RelativeBias& bias) {
-  if (!bias.bias.defined() || call.key_length() == 1) return softmax_tiled(call);
+  if (!bias.bias.defined()) return softmax_tiled(call);
+  if (call.key_length() == 1) return with_zero_gradients(softmax_tiled(call), {bias.bias});
   const SoftmaxCall dense = dense_call(call);
   const RelativeBias wide{bias.bias.to(compute_type(call.q.scalar_type())).contiguous(),
                           bias.reach};
