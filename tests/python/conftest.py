@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,16 @@ import pytest
 
 Tensor = Any
 FIXTURES = Path(__file__).resolve().parent.parent / "reports/fixtures"
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What is asked of a tensor of PyTorch, which is not in the environment of these tests."""
+
+    shape: tuple[int, ...] = (1, 2, 16, 8)
+    dtype: str = "torch.float32"
+    device: str = "cpu"
+    requires_grad: bool = False
 
 
 @pytest.fixture

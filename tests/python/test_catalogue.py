@@ -7,8 +7,10 @@ import importlib
 import pkgutil
 import shutil
 import subprocess
+import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attnbench
@@ -16,7 +18,7 @@ import numpy as np
 import pandas
 import pytest
 from attnbench.running import flags_of
-from conftest import FIXTURES
+from conftest import FIXTURES, Stand
 from test_prepared import prepare_listops
 from test_run import TINY
 
@@ -40,11 +42,17 @@ def test_the_public_names_alone_are_shown() -> None:
     assert attnbench.__version__.count(".") == 2
 
 
-def test_examples_of_the_docstrings(program: str) -> None:
+def test_examples_of_the_docstrings(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("monday", "tuesday"):
         Path("runs", name).mkdir(parents=True)
         shutil.copy(FIXTURES / "quickstart.json", f"runs/{name}/result.json")
     prepare_listops(program, Path("data"))
+    Path("near.py").write_text("def near(query, key, value, causal: bool):\n    return value * 2\n")
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    monkeypatch.delitem(sys.modules, "near", raising=False)
+    tensors = [Stand((1, 2, 128, 16))] * 3
+    torch = SimpleNamespace(randn=lambda *sizes: SimpleNamespace(unbind=lambda axis: tensors))
+    there = {"attnbench": attnbench, "near": importlib.import_module("near").near, "torch": torch}
     tried = 0
     with warnings.catch_warnings(), pandas.option_context("display.width", 200):
         warnings.simplefilter("ignore")  # cells that are disturbed
@@ -53,7 +61,7 @@ def test_examples_of_the_docstrings(program: str) -> None:
                 continue  # they are tried where there is PyTorch
             found = importlib.import_module(f"attnbench.{module.name}")
             result = doctest.testmod(
-                found, extraglobs={"attnbench": attnbench}, optionflags=doctest.NORMALIZE_WHITESPACE
+                found, extraglobs=there, optionflags=doctest.NORMALIZE_WHITESPACE
             )
             assert result.failed == 0, module.name
             tried += result.attempted

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from attnbench.kernels import Mechanism as Mechanism
     from attnbench.kernels import attention as attention
     from attnbench.kernels import scaled_dot_product_attention as scaled_dot_product_attention
+    from attnbench.measuring import Measurement as Measurement
+    from attnbench.measuring import measure as measure
     from attnbench.prepared import PreparedData as PreparedData
     from attnbench.prepared import PreparedSplit as PreparedSplit
     from attnbench.prepared import data as data
@@ -67,6 +69,7 @@ _HOMES = {
         "ProgramNotFound",
     ),
     "kernels": ("Mechanism", "attention", "scaled_dot_product_attention"),
+    "measuring": ("Measurement", "measure"),
     "prepared": ("PreparedData", "PreparedSplit", "data"),
     "results": ("read", "samples"),
     "running": ("run",),

@@ -17,7 +17,7 @@ from attnbench.callables import Mechanism, words_of
 from attnbench.errors import Interrupted, ProgramFailed
 from attnbench.process import follow
 from attnbench.program import Program, ask, find_program
-from attnbench.progress import Event, choose
+from attnbench.progress import Event, Progress, choose
 from attnbench.results import read
 from attnbench.verdicts import verdict
 
@@ -59,6 +59,16 @@ def run(
     """
     shown = choose(progress)
     found = find_program(program)
+    result = measured(suite, found, shown, options)
+    said = verdict(result, program=found).text
+    if said:
+        shown.text(said)
+        shown.close()
+    return read(result, samples=samples)
+
+
+def measured(suite: Suite, program: str, shown: Progress, options: Mapping[str, Any]) -> Path:
+    """The result.json of a run. Arguments and errors are those of attnbench.run."""
     out = options.get("out")
     words: list[str] = []
     if suite is None:
@@ -68,19 +78,15 @@ def run(
             )
         words = flags_of(options)
     else:
-        words = words_of_command(found, suite, options, Path(out).parent if out else Path("runs"))
-    ended = follow(found, ["run", *words, "--progress", "json"], shown)
+        words = words_of_command(program, suite, options, Path(out).parent if out else Path("runs"))
+    ended = follow(program, ["run", *words, "--progress", "json"], shown)
     result = _stored_result(ended.output)
     if ended.interrupted:
         raise Interrupted(ended.message, result)
     if ended.exit_code != 0 or result is None:
         message = ended.message or "the program named no result"
         raise ProgramFailed(ended.exit_code, message, result)
-    said = verdict(result, program=found).text
-    if said:
-        shown.text(said)
-        shown.close()
-    return read(result, samples=samples)
+    return result
 
 
 def words_of_command(
