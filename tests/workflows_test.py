@@ -2,6 +2,8 @@
 """Runs the shell steps of the workflows and .ci/gate as they are written, with programs that stand in
 for attnbench, git, cmake and apt-get, in a folder like a runner's."""
 
+import contextlib
+import io
 import os
 import pathlib
 import re
@@ -173,9 +175,11 @@ class Steps(unittest.TestCase):
                    "000000000002a360 g    DF .text\t000000000000005e (GLIBC_2.99) defined_here\n")
         self.assertEqual(repair.too_new(symbols),
                          ["GLIBC_2.36 for arc4random_buf", "GLIBCXX_3.4.30 for wait", "GLIBC_2.35 for hypot"])
-        self.assertTrue(repair.is_ours("attnbench/native/bin/attnbench-worker"))
-        self.assertTrue(repair.is_ours("attnbench/native/lib/libattnbench_attention.so"))
-        self.assertFalse(repair.is_ours("attnbench.libs/libarchive-1234.so.13"))
+        with unittest.mock.patch("repair.needs_of", side_effect=[[], ["GLIBC_2.36 for arc4random_buf"]]):
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                self.assertFalse(repair.refused([("attnbench.libs/libz.so.1", "z")]))
+                self.assertTrue(repair.refused([("attnbench.libs/libarchive.so.13", "archive")]))
+        self.assertEqual(said.getvalue(), "attnbench.libs/libarchive.so.13 needs GLIBC_2.36 for arc4random_buf\n")
 
     def test_the_package_alone_and_the_wheel_need_the_same(self):
         import tomllib

@@ -1,5 +1,6 @@
 // What a user points to with --from: a folder, an archive (tar, tar.gz, zip, …) or a single file,
-// as a sequence of regular files that are read once, in order. Archives are never unpacked to disk.
+// as a sequence of regular files that are read once, in order. Archives are never unpacked to disk;
+// a build without libarchive refuses them.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,8 @@ enum class Links { followed, inside };
 /// What files may hold. unpacked: no archive and nothing compressed, by name or by their first
 /// bytes, which would be taken for text; raw: anything.
 enum class Content { unpacked, raw };
+
+class Files;
 
 /// Walks through the files. All throw UsageError "FROM: …": what cannot be opened, truncated or
 /// damaged compression (checksums are looked at) and archives; members that are links, or whose
@@ -49,9 +52,6 @@ class Input {
   std::string at(const std::string& fault) const;
 
  private:
-  class Files;
-  class FolderFiles;
-  class ArchiveFiles;
   std::filesystem::path from_;
   Content content_;
   std::unique_ptr<Files> files_;

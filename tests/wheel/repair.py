@@ -2,9 +2,8 @@
 """Makes a wheel portable: repair.py WHEEL FOLDER grafts the libraries that it needs, but for PyTorch's and
 CUDA's, which are those of the package torch, and Python's, which is the process that runs the worker.
 
-Ends with 1 where a program or library of ours needs a newer glibc or libstdc++ than those of manylinux_2_34
-(LIMITS); says which grafted library does, since the wheel's tag follows it: a wheel that is built on Ubuntu
-22.04 has nothing newer than glibc 2.35, one of Debian 12 needs 2.36 for its libarchive.
+Ends with 1 where a program or library in it, ours or grafted, needs a newer glibc or libstdc++ than those of
+manylinux_2_34 (LIMITS): Ubuntu 22.04 and Fedora 35 have them.
 
     repair.py --needs FILE...      the same of files; ends with 77 where glibc here is too new to tell
 """
@@ -40,18 +39,11 @@ def needs_of(file):
     return too_new(subprocess.run(["objdump", "-T", str(file)], check=True, capture_output=True, text=True).stdout)
 
 
-def is_ours(name):
-    return pathlib.PurePath(name).name.startswith(("attnbench", "libattnbench"))
-
-
 def refused(files):
-    """Prints what the files need beyond LIMITS; whether one of ours does."""
-    ours = False
-    for name, file in files:
-        for need in needs_of(file):
-            print(f"{name} needs {need}" + ("" if is_ours(name) else ", and the wheel with it"))
-            ours = ours or is_ours(name)
-    return ours
+    """Prints what the files need beyond LIMITS; whether one does."""
+    needs = [f"{name} needs {need}" for name, file in files for need in needs_of(file)]
+    print(*needs, sep="\n", end="\n" * bool(needs))
+    return bool(needs)
 
 
 def parts_of(wheel, folder):

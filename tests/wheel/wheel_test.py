@@ -71,6 +71,29 @@ class Wheel(unittest.TestCase):
             "mean.patterns = ['causal']\n")
         self.ok(COMMAND, "run", "python:mean.py:mean", "--length", "16", "--rounds", "1", "--now", "--no-report", "--out", "run")
 
+    def test_a_function_is_measured_in_the_sizes_of_tensors(self):
+        (self.folder / "own.py").write_text(
+            "def mean(query, key, value, causal: bool):\n    return query + (key * value).mean(2, keepdim=True)\n\n"
+            "mean.patterns = ['bidirectional']\n")
+        said = self.ok(sys.executable, "-c", (
+            "import attnbench, own, torch\n"
+            "query, key, value = torch.randn(3, 1, 2, 64, 16).requires_grad_().unbind(0)\n"
+            "found = attnbench.measure(own.mean, query, key, value, causal=False, rounds=1, now=True, progress='none')\n"
+            "assert found.median_seconds > 0 and found.record['problem']['length'] == 64, found\n"
+            "print(found)\n"))
+        self.assertRegex(said, r"(?s)^mean: .*forward\+backward [0-9.]+ (ms|µs).*workspace")
+
+    def test_an_archive_is_refused_with_how_to_unpack_it(self):
+        (self.folder / "texts").mkdir()
+        (self.folder / "texts/text.txt").write_text("To be, or not to be, that is the question.\n" * 2000)
+        for name, form, module in (("texts.tar.gz", "gztar", "tarfile"), ("texts.zip", "zip", "zipfile")):
+            shutil.make_archive(self.folder / "texts", form, self.folder, "texts")
+            done = run(COMMAND, "data", "lm", "--from", name, "--out", "data", cwd=self.folder)
+            self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
+            self.assertIn(f"unpack it (python3 -m {module} -e {name} FOLDER) and give the folder", done.stderr)
+            self.ok(sys.executable, "-m", module, "-e", name, f"from_{form}")
+            self.ok(COMMAND, "data", "lm", "--from", f"from_{form}", "--out", f"data_{form}")
+
     def test_kernels_are_called(self):
         self.ok(sys.executable, ROOT / "tests/kernels_from_python_test.py")
 

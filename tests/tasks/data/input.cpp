@@ -1,5 +1,6 @@
 #include "tasks/data/input.hpp"
 
+#include "tasks/data/files.hpp"
 #include "tests/tasks/data/support.hpp"
 
 using namespace attnbench;
@@ -59,6 +60,46 @@ TEST_CASE("truncated and damaged archives are refused", "[lra][input]") {
   CHECK(says(refused(tar.substr(0, tar.size() / 2)), {"data", "truncated"}));
   CHECK(says(refused(""), {"neither a folder nor a file with content"}));
   CHECK(says(refusal([&] { contents(folder / "none"); }), {"none", "no such file"}));
+}
+
+TEST_CASE("without libarchive a file is read, and an archive is refused with how to unpack it",
+          "[lra][input]") {
+  const TemporaryFolder folder;
+  const std::string large(300'000, 'x');
+  write_file(folder / "rows.tsv", "a" + large);
+  write_file(folder / "packed.tsv.gz", gzipped("b" + large));
+  const auto content = [&](const std::string& name, std::size_t step) {
+    const auto files = single_file(folder / name, {});
+    REQUIRE(files->next());
+    std::string found;
+    for (std::size_t got = step; got == step;) {
+      const std::size_t before = found.size();
+      found.resize(before + step);
+      got = files->read(found.data() + before, step);
+      found.resize(before + got);
+    }
+    CHECK_FALSE(files->next());
+    return std::pair(files->name, found);
+  };
+  for (const std::size_t step : {100, 512, 4096}) {
+    CHECK(content("rows.tsv", step) ==
+          std::pair<std::string, std::string>("rows.tsv", "a" + large));
+    CHECK(content("packed.tsv.gz", step).second == "b" + large);
+  }
+  CHECK(content("packed.tsv.gz", 100).first == "packed.tsv");
+  const auto refused = [&](const std::string& name) {
+    return refusal([&] { single_file(folder / name, {}); });
+  };
+  const std::vector<TarMember> members{{"a.txt", "1", ""}};
+  write_tar(folder / "a.tar", members);
+  write_tar_gz(folder / "a.tar.gz", members);
+  write_file(folder / "a.zip", "PK\3\4" + large);
+  for (const std::string name : {"a.tar", "a.tar.gz", "a.zip"}) {
+    const std::string module = name == "a.zip" ? "zipfile" : "tarfile";
+    CHECK(says(refused(name), {name, "built without libarchive", "unpack it",
+                               "python3 -m " + module + " -e " + name, "give the folder"}));
+  }
+  CHECK(refused("rows.tsv").empty());
 }
 
 TEST_CASE("members that leave the archive, and links, are refused", "[lra][input]") {
