@@ -83,6 +83,19 @@ class Wheel(unittest.TestCase):
             "print(found)\n"))
         self.assertRegex(said, r"(?s)^mean: .*forward\+backward [0-9.]+ (ms|µs).*workspace")
 
+    def test_what_torch_compiles_is_timed_afterwards(self):
+        (self.folder / "own.py").write_text(
+            "import torch\n\n@torch.compile(backend='aot_eager')\n"
+            "def mean(query, key, value, causal: bool):\n    return query + (key * value).mean(2, keepdim=True)\n\n"
+            "mean.patterns = ['bidirectional']\n")
+        said = self.ok(sys.executable, "-c", (
+            "import attnbench, own, torch\n"
+            "query, key, value = torch.randn(3, 1, 2, 64, 16).unbind(0)\n"
+            "found = attnbench.measure(own.mean, query, key, value, causal=False, rounds=1, now=True, progress='none')\n"
+            "assert found.compile_seconds > 10 * found.high_seconds, found\n"
+            "print(found)\n"))
+        self.assertIn("the first call, not timed, took ", said)
+
     def test_an_archive_is_refused_with_how_to_unpack_it(self):
         (self.folder / "texts").mkdir()
         (self.folder / "texts/text.txt").write_text("To be, or not to be, that is the question.\n" * 2000)
