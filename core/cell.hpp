@@ -34,6 +34,9 @@ struct Cell {
   OptionValues settings;  ///< of the task: all of them
   /// Settings and options that differ between the suite's cells; absent in cells of no suite.
   std::optional<std::vector<std::string>> varies = {};
+  /// Whether the mechanism could not say its options, so that none that was set is in `options`.
+  /// Not written.
+  bool options_unknown = false;
 
   bool on_cpu() const { return device == "cpu"; }
 };

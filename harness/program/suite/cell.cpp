@@ -232,6 +232,7 @@ std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry
       cell.options[option.name] = maker.resolved(option, *term);
     }
   }
+  cell.options_unknown = entry.mechanism->options_unknown;
   maker.check_sizes();
   if (!maker.good()) return std::nullopt;
   // Said by hand it is kept; a shape has it for those who ask for the whole model.

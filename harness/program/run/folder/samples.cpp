@@ -19,11 +19,11 @@ void for_each_round(result::Result& result, const Visit& visit) {
 
 bool lacks_samples(result::Result& result) {
   std::size_t rounds = 0, samples = 0;
-  for_each_round(result, [&](const result::CellRecord&, const std::string&,
-                             const result::TimingRound& round) {
-    ++rounds;
-    samples += round.samples_seconds.size();
-  });
+  for_each_round(
+      result, [&](const result::CellRecord&, const std::string&, const result::TimingRound& round) {
+        ++rounds;
+        samples += round.samples_seconds.size();
+      });
   return rounds > 0 && samples == 0;
 }
 
@@ -43,13 +43,13 @@ const result::TimingRound* measured(const Records& records, const std::string& c
 
 result::Result without_samples(result::Result result, const std::filesystem::path& journal) {
   result.run.samples = journal.filename();
-  for_each_round(result, [](const result::CellRecord&, const std::string&,
-                            result::TimingRound& round) {
-    round.samples_seconds.clear();
-    round.samples_cpu_share.reset();
-    round.samples_switches.reset();
-    round.preempted.reset();
-  });
+  for_each_round(result,
+                 [](const result::CellRecord&, const std::string&, result::TimingRound& round) {
+                   round.samples_seconds.clear();
+                   round.samples_cpu_share.reset();
+                   round.samples_switches.reset();
+                   round.preempted.reset();
+                 });
   return result;
 }
 

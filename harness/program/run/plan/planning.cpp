@@ -102,11 +102,17 @@ std::string prepared_data() {
   return all;
 }
 
-std::optional<Settled> settled(const Forecast& forecast, std::int64_t limit) {
+std::optional<Settled> settled(const Cell& cell, const Forecast& forecast, std::int64_t limit) {
   if (forecast.status) return Settled{*forecast.status, forecast.reason, forecast.detail};
   if (!forecast.supported) {
     return Settled{Status::unsupported,
                    forecast.reason.empty() ? "no reason given" : forecast.reason, ""};
+  }
+  if (cell.options_unknown) {
+    return Settled{Status::error,
+                   "it could not be asked for its options, and answers now: options that were set "
+                   "would be missing; start the run again",
+                   ""};
   }
   const double predicted = forecast.peak_bytes.value_or(0);
   if (limit > 0 && predicted > static_cast<double>(limit)) {
@@ -199,7 +205,7 @@ std::vector<Planned> plan_cells(const std::vector<Cell>& cells,
   std::vector<Planned> planned;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     planned.push_back(
-        {cells[i], forecasts.at(i), settled(forecasts.at(i), memory_limit(cells[i]))});
+        {cells[i], forecasts.at(i), settled(cells[i], forecasts.at(i), memory_limit(cells[i]))});
   }
   refuse_senseless(planned);
   return planned;

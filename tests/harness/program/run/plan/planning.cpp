@@ -65,6 +65,18 @@ TEST_CASE("a cell that is supported and fits is run; another is settled with the
                                         Contains("--memory-limit"));
 }
 
+TEST_CASE("a mechanism that answers only after its options were read is not measured without them",
+          "[planning]") {
+  attnbench::Cell cell;
+  cell.options_unknown = true;
+  const auto planned = plan_cells({cell, attnbench::Cell{}}, {of_bytes(1), of_bytes(1)},
+                                  [](const auto&) { return 0; });
+  REQUIRE(planned[0].settled);
+  CHECK(planned[0].settled->status == Status::error);
+  CHECK_THAT(planned[0].settled->reason, Contains("start the run again"));
+  CHECK(planned[1].runs());
+}
+
 TEST_CASE("a cell that makes no sense stops everything, each sentence told once", "[planning]") {
   attnbench::Forecast nonsense = refused("heads: 3 of 64", Status::error);
   nonsense.refused = true;
