@@ -268,8 +268,8 @@ class _File:
     ) -> PreparedSplit:
         lengths = np.zeros((len(order), self._towers), np.int64)
         labels = np.zeros(len(order), np.int64)
-        ids = self._description["vocabulary"]
-        kind = np.dtype("uint8" if ids <= 1 << 8 else "uint16" if ids <= 1 << 16 else "uint32")
+        most = self._description["vocabulary"]
+        kind = np.dtype("uint8" if most <= 1 << 8 else "uint16" if most <= 1 << 16 else "uint32")
         documents = [np.zeros(0, kind)]
         for place, row in enumerate(order):
             offsets, of_block, tokens = blocks[row // _ROWS_PER_BLOCK]
