@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "core/tolerance.hpp"
@@ -129,19 +130,19 @@ double central_difference(const MixCase& mix, reference::ReferenceInputs& inputs
   std::vector<double>& values = inputs.roles.at(role).values;
   const std::vector<double> centre = values;
   const std::vector<double> towards = to_array(direction).values;
-  double difference = 0;
+  // Of each element first: what does not depend on the role is then exactly 0.
+  std::vector<double> differences(function.weights.size(), 0);
   for (const auto& [place, weight] : by.places) {
     for (std::size_t i = 0; i < centre.size(); ++i) {
       values[i] = centre[i] + place * by.step * towards[i];
     }
     const std::vector<double> found = reference_rows(mix.reference, mix.mechanism.options,
                                                      mix.mechanism.problem, inputs, function.rows);
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      difference += weight * function.weights[i] * found[i] / by.step;
-    }
+    for (std::size_t i = 0; i < found.size(); ++i) differences[i] += weight * found[i];
   }
   values = centre;
-  return difference;
+  return std::inner_product(differences.begin(), differences.end(), function.weights.begin(), 0.0) /
+         by.step;
 }
 
 /// One role's derivative along a direction, by the definition.

@@ -210,6 +210,30 @@ TEST_CASE("right values with a wrong gradient are found wrong", "[check]") {
   CHECK(cut["verdict"] == "wrong");
 }
 
+TEST_CASE("inputs that the output does not depend on have gradients of exactly zero", "[check]") {
+  Spoiled alone([](const at::Tensor& y) { return y; });
+  alone.implementation.mix = [](Mechanism&, const Inputs& inputs, State*) {
+    return Mixed{inputs["value"].sin(), {}};
+  };
+  alone.reference = [](const Options&, const Problem& problem,
+                       const attnbench::reference::ReferenceInputs& with,
+                       const std::vector<attnbench::reference::RowIndex>& rows) {
+    std::vector<double> out;
+    for (const auto& [b, h, t] : rows) {
+      const std::int64_t row = (b * problem.heads + h) * problem.length + t;
+      for (std::int64_t d = 0; d < problem.value_dim; ++d) {
+        const auto place = static_cast<std::size_t>(row * problem.value_dim + d);
+        out.push_back(std::sin(with.roles.at("value").values[place]));
+      }
+    }
+    return out;
+  };
+  const tasks::Json section = alone.check();
+  INFO(section.dump());
+  CHECK(section["verdict"] == "ok");
+  CHECK(section["gradient"]["roles"]["key"] == 0);
+}
+
 TEST_CASE("a gradient with cancellation is compared with another form", "[check]") {
   // With nearly equal keys the queries' gradient is a ten-thousandth of the terms that are added:
   // their float rounding exceeds the plain tolerance.
