@@ -245,6 +245,11 @@ Value Cells::trained(const ClaimedQuantity& quantity, const Matches& cells, Valu
   if (rate->failed > 0) value.missing = "a seed of " + value.name() + " did not end well";
   double sum = 0;
   for (const CellRecord* cell : rate->cells) {
+    if (quantity.of != "states_in_use" && cell->training &&
+        cell->training->judged_by == "perplexity") {
+      value.missing = "the tokens of " + value.name() + " are no bytes";
+      return value;
+    }
     const auto number = test_number(quantity, *cell);
     if (!number) {
       throw UsageError("no \"" + text::quotable(quantity.of) + "\"" +

@@ -87,7 +87,7 @@ TEST_CASE("a run keeps the worker that it began with while a build replaces it",
   CHECK(bench.status("a") == "ok");
   CHECK(bench.status("b") == "crashed");
   CHECK(bench.status("c") == "ok");
-  CHECK_FALSE(fs::exists(bench.folder() + "/worker-0"));
+  CHECK_FALSE(fs::exists(bench.folder() + "/.attnbench-worker-0"));
 }
 
 TEST_CASE("a cluster's SIGTERM to every process is the run's end, no crash of the cell",

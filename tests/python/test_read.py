@@ -74,6 +74,9 @@ def test_samples_of_a_run_are_in_its_journal(program: str, tmp_path: Path) -> No
     (tmp_path / "journal.jsonl").write_text("\n".join([*journal, '{"type": "rec']), encoding="utf-8")
     columns = ["id", "timing", "round", "sample", "seconds"]
     assert attnbench.samples(tmp_path)[columns].equals(attnbench.samples(stored)[columns])
+    (tmp_path / "journal.jsonl").write_text("", encoding="utf-8")
+    with pytest.raises(attnbench.BadResult, match="no samples; name the folder of a run"):
+        attnbench.samples(tmp_path)
     (tmp_path / "journal.jsonl").unlink()
     with pytest.raises(attnbench.BadResult, match="journal.jsonl, beside it"):
         attnbench.samples(tmp_path)

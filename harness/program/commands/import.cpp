@@ -8,6 +8,7 @@
 #include "core/result/document.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/run/folder/foreign.hpp"
+#include "harness/program/run/folder/samples.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -33,7 +34,7 @@ void warn_of_threads(const result::Result& ours, const Json& foreign, const std:
 }
 
 int run_import(const ImportArguments& arguments) {
-  result::Result joined = result::read_result(arguments.beside);
+  result::Result joined = run::with_samples_there(arguments.beside);
   for (const std::string& file : arguments.files) {
     const Json foreign = read_json(file);
     joined = run::with_foreign(std::move(joined), foreign, file);

@@ -112,6 +112,9 @@ def read(path: Stored | Sequence[Stored], *, samples: bool = False) -> pandas.Da
             _add_samples(of_file, file, own["run"]["samples"])
         cells += [{**cell, "result": os.fspath(name)} for cell in of_file]
     rows, columns = (_sample_rows(cells), _SAMPLES) if samples else _cell_rows(cells)
+    timed = any(one["rounds"] for cell in cells for one in (cell.get("timing") or {}).values())
+    if samples and timed and not rows:
+        raise BadResult(f"{', '.join(map(str, files))}: no samples; name the folder of a run")
     table = typed(rows, ["result", *columns] if several else columns)
     table.attrs["attnbench_result"] = [str(file) for file in files] if several else str(files[0])
     return table

@@ -1,5 +1,9 @@
 #include "harness/program/run/client/kept_worker.hpp"
 
+#include <unistd.h>
+
+#include <fstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +20,15 @@ void keep(const fs::path& file, const fs::path& folder) {
   if (failed) fs::copy_file(file, folder / file.filename());
 }
 
+/// Whether the file is a program of its own. A wheel's worker is a script, which looks for its
+/// Python beside itself.
+bool is_binary(const fs::path& file) {
+  char begin[4] = {};
+  return std::ifstream(file).read(begin, sizeof begin) && std::string_view(begin, 4) ==
+                                                              "\x7f"
+                                                              "ELF";
+}
+
 }  // namespace
 
 KeptWorker::KeptWorker(fs::path worker, fs::path folder)
@@ -23,7 +36,7 @@ KeptWorker::KeptWorker(fs::path worker, fs::path folder)
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
   const fs::path libraries = program_.parent_path().parent_path() / "lib";
-  if (!fs::exists(libraries / "libattnbench_attention.so", ignored)) return;
+  if (!is_binary(program_) || !fs::exists(libraries / "libattnbench_attention.so", ignored)) return;
   try {
     keep(program_, folder_ / "bin");
     for (const auto& entry : fs::directory_iterator(libraries)) {
@@ -32,7 +45,8 @@ KeptWorker::KeptWorker(fs::path worker, fs::path folder)
         keep(entry.path(), folder_ / "lib");
       }
     }
-    program_ = folder_ / "bin" / program_.filename();
+    const fs::path kept = folder_ / "bin" / program_.filename();
+    if (access(kept.c_str(), X_OK) == 0) program_ = kept;  // not on a disk that runs no programs
   } catch (const fs::filesystem_error&) {
     fs::remove_all(folder_, ignored);  // the disk may be full: the run goes on without
   }

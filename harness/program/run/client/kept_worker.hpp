@@ -10,7 +10,8 @@ namespace attnbench::run {
 class KeptWorker {
  public:
   /// Replaces what an interrupted run left in `folder`. Copies where files cannot be linked, and
-  /// keeps nothing where neither succeeds or where no libraries are in ../lib, as in a wheel.
+  /// keeps nothing where neither succeeds, for a worker that is a script, as in a wheel, and where
+  /// no libraries are in ../lib.
   KeptWorker(std::filesystem::path worker, std::filesystem::path folder);
   /// Removes the names.
   ~KeptWorker();

@@ -12,6 +12,7 @@
 #include "harness/program/run/folder/merge_machines.hpp"
 #include "harness/program/run/folder/resume.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
+#include "harness/program/run/folder/samples.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/suite/suite.hpp"
 
@@ -237,7 +238,7 @@ Share read_share(const fs::path& path) {
     // Then it says nothing of cells that are missing; the result alone counts.
   }
   if (share.header && !fs::exists(run.result(), ignored)) return share;
-  share.result = result::read_result(path);
+  share.result = with_samples_there(path);
   return share;
 }
 

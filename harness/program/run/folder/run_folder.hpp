@@ -14,7 +14,7 @@ struct RunFolder {
   std::filesystem::path result() const { return path / "result.json"; }
   std::filesystem::path worker_log() const { return path / "logs" / "worker.log"; }
   std::filesystem::path kept_worker(const std::string& side) const {
-    return path / ("worker-" + side);
+    return path / (".attnbench-worker-" + side);
   }
   std::filesystem::path cell_log(const std::string& id) const {
     return path / "logs" / (id + ".log");

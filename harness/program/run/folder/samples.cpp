@@ -86,4 +86,14 @@ result::Result with_samples(const std::filesystem::path& file_or_folder) {
   return result;
 }
 
+result::Result with_samples_there(const std::filesystem::path& file_or_folder) {
+  try {
+    return with_samples(file_or_folder);
+  } catch (const std::exception&) {  // no journal, or a damaged one
+    result::Result result = result::read_result(file_or_folder);
+    result.run.samples.clear();
+    return result;
+  }
+}
+
 }  // namespace attnbench::run

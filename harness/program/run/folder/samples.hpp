@@ -14,4 +14,8 @@ result::Result without_samples(result::Result result, const std::filesystem::pat
 /// that it names. Throws UsageFailure where they are not there.
 result::Result with_samples(const std::filesystem::path& file_or_folder);
 
+/// The same where they are there, else the result as it is, which names no file then: for results
+/// that are made of others, which keep the samples themselves.
+result::Result with_samples_there(const std::filesystem::path& file_or_folder);
+
 }  // namespace attnbench::run

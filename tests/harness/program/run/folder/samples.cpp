@@ -75,6 +75,19 @@ TEST_CASE("a run's result has no samples, and gets them back from its journal", 
   }
 }
 
+TEST_CASE("a result that is made of a run's keeps its samples where they are there", "[samples]") {
+  const FinishedRun run;
+  CHECK_FALSE(with_samples_there(run.folder.path())
+                  .cells[0]
+                  .timing.begin()
+                  ->second.rounds[0]
+                  .samples_seconds.empty());
+  std::filesystem::remove(run.folder / "journal.jsonl");
+  const result::Result without = with_samples_there(run.folder.path());
+  CHECK(without.run.samples.empty());
+  CHECK(without.cells.size() == run.whole.cells.size());
+}
+
 TEST_CASE("a result whose samples are elsewhere says where", "[samples]") {
   const FinishedRun run;
   const std::string journal = run.folder / "journal.jsonl";
