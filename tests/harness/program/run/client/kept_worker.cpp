@@ -23,7 +23,9 @@ struct BuiltWorker {
   attnbench::test::TemporaryFolder folder;
 };
 
-const std::string binary = "\x7f" "ELF and more";
+const std::string binary =
+    "\x7f"
+    "ELF and more";
 
 }  // namespace
 
