@@ -3,8 +3,8 @@
 set(commit)
 find_program(git NAMES git)
 if(git)
-  execute_process(COMMAND ${git} -C ${SOURCES} rev-parse HEAD OUTPUT_VARIABLE commit ERROR_QUIET
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND ${git} -C ${SOURCES} rev-parse --verify --quiet HEAD
+                  OUTPUT_VARIABLE commit ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
   execute_process(COMMAND ${git} -C ${SOURCES} status --porcelain --untracked-files=no
                   OUTPUT_VARIABLE changes ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
 endif()

@@ -17,6 +17,7 @@ struct Quality {
   const char* validation_metric;  ///< it selects the learning rate
   const char* train_metric;
   const char* words;               ///< "accuracy", in running text
+  const char* plural;              ///< "accuracies"
   const char* title;               ///< "Accuracy on the test"
   const char* validation;          ///< "accuracy on the validation split"
   const char* selected;            ///< "best mean validation accuracy"

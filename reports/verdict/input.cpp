@@ -152,8 +152,7 @@ PanelQuestion question_of(const Panel& panel) {
   if (has_trainings(panel)) {
     const Quality& quality = quality_of(panel);
     if (quality.less_is_better) {
-      const bool bits = quality.words == std::string("bits per byte");
-      question.measure = {quality.words, bits ? quality.words : "perplexities", quality.best, true};
+      question.measure = {quality.words, quality.plural, quality.best, true};
     }
     for (const Selection& selection : selections(panel)) {
       question.accuracies.push_back(accuracy_of(selection, panel.axis));

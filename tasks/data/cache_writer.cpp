@@ -32,12 +32,12 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+}  // namespace
+
 std::uint64_t token_bytes_of(const DataDescription& description) {
   const int ids = description.vocabulary - description.first_token;
   return ids <= 1 << 8 ? 1 : ids <= 1 << 16 ? 2 : 4;
 }
-
-}  // namespace
 
 Bytes header_of(const DataDescription& description) {
   const std::string text = text_of(description);

@@ -15,6 +15,9 @@ using Bytes = std::vector<unsigned char>;
 /// The header of a file with rows of `description`, up to the first block.
 Bytes header_of(const DataDescription& description);
 
+/// Bytes of a stored token: 1, 2 or 4.
+std::uint64_t token_bytes_of(const DataDescription& description);
+
 /// The rows of one block as its bytes, block header included.
 class BlockEncoder {
  public:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/text/printable.hpp"
+#include "tasks/data/cache_writer.hpp"
 #include "tasks/data/input.hpp"
 
 namespace attnbench::tasks::data::lm {
@@ -237,10 +238,7 @@ class TextSource final : public RowSource {
                            [](std::uint64_t sum, const Stretch& one) { return sum + one.rows(); });
   }
   std::uint64_t cache_bytes() const override {
-    const std::uint64_t width = description_.vocabulary <= 1 << 8    ? 1
-                                : description_.vocabulary <= 1 << 16 ? 2
-                                                                     : 4;
-    return width * tokens_per_row * rows() + 24 * rows() + 65'536;
+    return (token_bytes_of(description_) * tokens_per_row + 24) * rows() + 65'536;
   }
 
   void make(std::uint64_t number, Row& row) override {

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <string_view>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -23,10 +23,8 @@ void keep(const fs::path& file, const fs::path& folder) {
 /// Whether the file is a program of its own. A wheel's worker is a script, which looks for its
 /// Python beside itself.
 bool is_binary(const fs::path& file) {
-  char begin[4] = {};
-  return std::ifstream(file).read(begin, sizeof begin) && std::string_view(begin, 4) ==
-                                                              "\x7f"
-                                                              "ELF";
+  std::string begin(4, ' ');
+  return std::ifstream(file).read(begin.data(), 4) && begin == "\177ELF";
 }
 
 }  // namespace
@@ -46,7 +44,8 @@ KeptWorker::KeptWorker(fs::path worker, fs::path folder)
       }
     }
     const fs::path kept = folder_ / "bin" / program_.filename();
-    if (access(kept.c_str(), X_OK) == 0) program_ = kept;  // not on a disk that runs no programs
+    // On a disk that runs no programs it stays where it is.
+    if (access(kept.c_str(), X_OK) == 0) program_ = kept;
   } catch (const fs::filesystem_error&) {
     fs::remove_all(folder_, ignored);  // the disk may be full: the run goes on without
   }

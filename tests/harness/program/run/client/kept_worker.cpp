@@ -23,9 +23,7 @@ struct BuiltWorker {
   attnbench::test::TemporaryFolder folder;
 };
 
-const std::string binary =
-    "\x7f"
-    "ELF and more";
+const std::string binary = "\177ELF and more";
 
 }  // namespace
 
