@@ -23,6 +23,8 @@ if(ATTNBENCH_SANITIZE)
   # A check of every reference doubles the time that code full of templates takes to build, and a
   # null one ends in a fault that the address sanitizer reports anyway.
   target_compile_options(attnbench_settings INTERFACE -fno-sanitize=null,alignment,vptr,object-size)
+  # Code full of templates compiles twice as fast unoptimised, loops of kernels run ten times as long.
+  set(ATTNBENCH_SANITIZED_LOOPS -O1)
 endif()
 
 # ccache reads a precompiled header's content only when told that this is safe.
