@@ -59,7 +59,8 @@ struct Forecast {
   bool once = false;                    ///< a training: one round, whatever the run's
   /// The calls that the longest timed body makes one after another; absent where it makes one.
   std::optional<std::int64_t> calls;
-  std::optional<Cost> calls_cost;  ///< of all of them together
+  std::optional<Cost> calls_cost;    ///< of all of them together
+  std::optional<Cost> prefill_cost;  ///< of reading a context, which is timed by itself
   /// How making the forecast failed, with the end of the log.
   std::optional<Status> status;
   std::string detail;

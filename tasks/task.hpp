@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,6 +130,7 @@ struct TaskForecast {
   /// and what they cost together where they are several.
   std::int64_t calls = 1;
   Cost calls_cost;
+  std::optional<Cost> prefill_cost;  ///< of reading a context, where that is timed by itself
 };
 
 /// The training data of a task. As with Task, all functions are defined in this header, which is

@@ -26,6 +26,7 @@ Forecast forecast_of(const Loaded& loaded, const Cell& cell) {
   forecast.options = made.options.values();
   forecast.problem = made.problem;
   forecast.once = made.once;
+  forecast.prefill_cost = made.prefill_cost;
   if (made.calls > 1) {
     forecast.calls = made.calls;
     forecast.calls_cost = made.calls_cost;

@@ -303,6 +303,7 @@ class DecodeTask final : public Task {
     if (!forecast.support) return forecast;
     const Implementation& implementation = chosen(registry, cell, forecast);
     const Cost prefill = forecast.cost;
+    forecast.prefill_cost = prefill;
     forecast.cost = step_cost(implementation, forecast.options, forecast.problem);
     forecast.calls = cell.settings.integer("steps");
     forecast.calls_cost =

@@ -61,7 +61,7 @@ TaskForecast forecast_model_decode(const Registry& registry, const ResolvedCell&
       layers * projections + static_cast<double>(training::weights_around(options, whole));
   const double multiplied = layers * (projections + products * width * hidden) + width * vocabulary;
   const double context = batch * static_cast<double>(mix.problem.length);
-  // The caller's costs are those of one mix's steps.
+  // The caller's costs are those of one mix.
   const auto add_model = [&](Cost& cost, double steps) {
     cost.model_flops = layers * cost.model_flops + steps * 2 * batch * multiplied;
     cost.executed_flops = layers * cost.executed_flops + steps * 2 * batch * multiplied;
@@ -71,6 +71,13 @@ TaskForecast forecast_model_decode(const Registry& registry, const ResolvedCell&
   };
   add_model(mix.cost, 1);
   add_model(mix.calls_cost, static_cast<double>(mix.calls));
+  if (mix.prefill_cost) {
+    Cost& prefill = *mix.prefill_cost;
+    const auto tokens = static_cast<double>(mix.problem.length);
+    prefill.model_flops = layers * prefill.model_flops + tokens * 2 * batch * multiplied;
+    prefill.executed_flops = layers * prefill.executed_flops + tokens * 2 * batch * multiplied;
+    prefill.minimal_bytes = layers * prefill.minimal_bytes + weights * bytes;
+  }
   // A saved state, its home and a prefill's own, with room for all tokens; one block's tensors of
   // the whole context.
   const double states = layers * chosen(registry, cell, mix).cost(mix.options, whole).state_bytes;

@@ -128,6 +128,8 @@ TEST_CASE("memory and cost of a generation count the state as it grows, or as it
   CHECK(made("latte", 3000).peak_bytes - fixed.peak_bytes < 2000 * latents);
   CHECK(fixed.calls_cost.minimal_bytes == Approx(1000 * fixed.cost.minimal_bytes));
   CHECK(fixed.calls_cost.model_flops == Approx(1000 * fixed.cost.model_flops));
+  REQUIRE(fixed.prefill_cost);  // of one token, so that it is about that of a step
+  CHECK(fixed.prefill_cost->model_flops == Approx(fixed.cost.model_flops));
 
   const tasks::TaskForecast growing = made("softmax", 1000);
   const double key_and_value = 2 * 2 * 16 * 4;

@@ -41,7 +41,12 @@ double naive_seconds(const Forecast& forecast, const Json& measure,
     once = suite::estimated_call_seconds(forecast.calls_cost.value_or(Cost{}), machine) +
            static_cast<double>(*forecast.calls) * start_of_call_seconds;
   }
-  return suite::estimated_cell_seconds(once, measure);
+  const double seconds = suite::estimated_cell_seconds(once, measure);
+  if (!forecast.prefill_cost) return seconds;
+  // Every round reads the context once more, to have the state that the steps begin with.
+  const double prefill = suite::estimated_call_seconds(*forecast.prefill_cost, machine);
+  return seconds + suite::estimated_cell_seconds(prefill, measure) -
+         suite::estimated_cell_seconds(0, measure) + measure.value("rounds", 5) * prefill;
 }
 
 /// The file of a pace.

@@ -143,6 +143,18 @@ TEST_CASE("a generation takes the time of all its steps", "[planning]") {
   CHECK(pace.cell_seconds(some_cell("latte"), step, once) > alone + 10'000 * 1e-5);
 }
 
+TEST_CASE("a decoding takes the time of reading its context, too", "[planning]") {
+  const Pace pace;
+  const Json once = {{"rounds", 2}, {"max_seconds", 1.0}, {"min_samples", 10}};
+  Forecast step = some_work(1e6);
+  const double alone = pace.cell_seconds(some_cell("latte"), step, once);
+  const double prefill = 10;
+  step.prefill_cost = Json{{"model_flops", prefill * pace.machine().flops_per_second}}.get<Cost>();
+  // Two rounds of the state, of warm-up and of one sample at least; the first round's calls.
+  CHECK(pace.cell_seconds(some_cell("latte"), step, once) > alone + 2 * 3 * prefill);
+  CHECK(pace.cell_seconds(some_cell("latte"), step, once) < alone + 20 * prefill);
+}
+
 TEST_CASE("experience of single steps says nothing of generations", "[planning]") {
   Pace pace;
   Forecast several = some_work(1e9);
