@@ -76,6 +76,7 @@ Candidate cell_of(const Placed& placed, const std::string& axis, const std::stri
   if (placed.x && !placed.x->is_number()) {
     cell.label += ", " + axis + "=" + text::human_value(*placed.x);
   }
+  cell.mechanism = record.mechanism;
   cell.kind = kind_of(placed, axis);
   cell.implementation = implementation_text(record, conditions);
   cell.exact = record.mechanism == exact_mechanism;

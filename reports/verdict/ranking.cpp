@@ -38,6 +38,8 @@ void add_times(const PanelQuestion& question, const Answer& answer, Ranking& ran
   for (const Candidate& cell : question.cells) {
     RankedRow& row = row_of(ranking, cell.label);
     row.exact = row.exact || cell.exact;
+    row.mechanism = cell.mechanism;
+    if (is_ranked(cell) && cell.x) row.along.emplace_back(*cell.x, cell.time->median);
     if (!stands_at(cell, ranking.at)) continue;
     row.implementation = cell.implementation;
     if (is_ranked(cell)) {
@@ -55,6 +57,7 @@ void add_times(const PanelQuestion& question, const Answer& answer, Ranking& ran
       row.state_bytes = cell.state_bytes;
     }
   }
+  for (RankedRow& row : ranking.rows) std::sort(row.along.begin(), row.along.end());
   for (const std::string& label : last.labels) row_of(ranking, label).fastest = true;
   for (const CrossingStatement& one : answer.crossings) {
     row_of(ranking, one.label).faster_from = short_text_of(one);

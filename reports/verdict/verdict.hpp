@@ -20,7 +20,8 @@ namespace attnbench::reports::verdict {
 using Time = Estimate;
 
 struct Candidate {
-  std::string label;           ///< its line in tables and figures
+  std::string label;  ///< its line in tables and figures
+  std::string mechanism;
   std::string implementation;  ///< "latte/fused, 32 latents per head"
   bool exact = false;          ///< exact attention, whatever computes it
   std::string kind;            ///< what cells must share to be compared: pattern, scope, dtype, …
@@ -154,6 +155,8 @@ struct RankedRow {
   std::string label;
   std::string implementation;
   bool exact = false;
+  std::string mechanism;
+  std::vector<std::pair<double, double>> along;  ///< the axis, and seconds that rank; ascending
   std::string faster_from;      ///< the crossover in short: "1000 (880 to 1300)", "not up to 2048"
   std::optional<Time> time;     ///< at the table's place
   std::optional<Status> ended;  ///< of what has no time there; ok of what one process timed

@@ -36,6 +36,7 @@ struct RunArguments {
   std::string shard = "1/1";
   bool keep_checkpoints = false;
   bool tables = false;
+  bool no_plot = false;
   int jobs = 1;
 
   bool given(const char* flag) const { return measure.given(flag); }
@@ -98,6 +99,7 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   }
   if (first) print_slow_blas(outcome.result);
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
+  if (first && !arguments.no_plot) print_plot(verdict);
   if (first) print_verdict(verdict);
   std::cout.flush();  // before the next suite's progress, which is another stream's
   print_interruption(outcome);
@@ -178,6 +180,8 @@ void add_flags(Command& command, RunArguments& arguments) {
                "Keep the last checkpoint of each training (`attnbench generate` reads them)");
   command.flag("--tables", arguments.tables,
                "Print a table of each quantity, too, beside the one that ranks");
+  command.flag("--no-plot", arguments.no_plot,
+               "Draw no lines above the table that ranks, where the terminal could show them");
   command.option("--shard", arguments.shard, "I/N: only this share of the cells");
   command
       .option("--jobs", arguments.jobs,

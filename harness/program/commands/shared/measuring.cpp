@@ -1,5 +1,7 @@
 #include "harness/program/commands/shared/measuring.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +20,7 @@
 #include "harness/program/suite/known_suites.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
+#include "reports/verdict/plot.hpp"
 #include "reports/verdict/sentences.hpp"
 
 namespace attnbench::commands {
@@ -161,6 +164,15 @@ void print_verdict(const reports::verdict::Verdict& verdict) {
   const reports::TableStyle style = terminal_style(100);
   const std::string text = reports::verdict::text_of(verdict, style);
   if (!text.empty()) print_styled("\n" + text, style);
+}
+
+void print_plot(const reports::verdict::Verdict& verdict) {
+  if (isatty(STDOUT_FILENO) == 0 || !is_utf8() || verdict.rankings.empty()) return;
+  constexpr std::size_t widest = 110;
+  const bool colour = text::shows_colour(stdout);
+  const std::string plot = reports::verdict::plot_of(
+      verdict.rankings.front(), std::min(terminal_width(widest), widest), colour);
+  if (!plot.empty()) print_with_sequences("\n" + plot);
 }
 
 void print_interruption(const run::RunOutcome& outcome) {

@@ -70,6 +70,8 @@ void print_cells(const result::Result& document, const reports::verdict::Verdict
 
 /// Prints the verdict of a result, if it has one.
 void print_verdict(const reports::verdict::Verdict& verdict);
+/// Draws the first of its tables, where standard output is a terminal that can show it.
+void print_plot(const reports::verdict::Verdict& verdict);
 
 /// Prints how to resume an interrupted run, on standard error.
 void print_interruption(const run::RunOutcome& outcome);
