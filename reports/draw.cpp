@@ -75,6 +75,7 @@ LineRequest byte_request(const std::string& what, const std::string& title, cons
 /// Where lines come to lie below exact attention.
 std::vector<LineCrossing> crossings_on(const Panel& panel) {
   std::vector<LineCrossing> all;
+  if (!panel.ranked) return all;
   for (const verdict::CrossingStatement& one : verdict::crossings_of(panel)) {
     if (one.crossing != verdict::CrossingKind::found || one.within_gap) continue;
     all.push_back({one.label, one.length, one.low, one.high,

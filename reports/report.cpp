@@ -19,6 +19,7 @@
 #include "reports/figures/kinds.hpp"
 #include "reports/figures/provenance.hpp"
 #include "reports/figures/verdicts.hpp"
+#include "reports/joint.hpp"
 #include "reports/page/page.hpp"
 #include "reports/render.hpp"
 #include "reports/tables/csv.hpp"
@@ -246,11 +247,48 @@ std::vector<Section> read_sections(const std::vector<fs::path>& results,
   return sections;
 }
 
-/// Names of the tables' files, without their endings.
+/// The section before those of results that share cells: these side by side.
+std::optional<Section> joint_section(const std::vector<Section>& sections,
+                                     const ReportOptions& options) {
+  if (sections.size() < 2) return std::nullopt;
+  std::vector<result::Result> results;
+  std::string sources;
+  for (const Section& section : sections) {
+    results.push_back(section.result);
+    sources += (sources.empty() ? "" : ", ") + section.source;
+  }
+  const std::vector<std::string> names = names_apart(results);
+  Section joint;
+  joint.joint = true;
+  joint.source = sources;
+  joint.result = joined(results, names);
+  if (joint.result.cells.empty()) return std::nullopt;
+  if (options.compared && results.size() == 2) {
+    joint.verdicts = options.compared(results[0], results[1]);
+    joint.verdicts->turns.base = names[0];
+    joint.verdicts->turns.changed = names[1];
+    if (auto forest = forest_figure(*joint.verdicts)) {
+      add_provenance(*forest, joint.result);
+      joint.figures.push_back(std::move(*forest));
+      joint.verdict_figures = 1;
+    }
+  }
+  for (Figure& figure : joint_figures(joint.result, names)) {
+    joint.figures.push_back(std::move(figure));
+  }
+  return joint;
+}
+
+/// Names of the tables' files, without their endings; none for what several results share, whose
+/// numbers stand in their own.
 std::vector<std::string> table_names(const std::vector<Section>& sections) {
   std::set<std::string> taken;
   std::vector<std::string> names;
   for (const Section& section : sections) {
+    if (section.joint) {
+      names.emplace_back();
+      continue;
+    }
     std::string name = "result";
     if (sections.size() > 1) {
       name = short_name(safe(section.result.suite.name));
@@ -266,6 +304,7 @@ std::vector<std::string> files_of(const std::vector<Section>& sections,
                                   const ReportOptions& options) {
   std::vector<std::string> files{"index.html"};
   for (const std::string& name : table_names(sections)) {
+    if (name.empty()) continue;
     for (const char* ending : {".md", ".tex", ".csv"}) {
       files.push_back("tables/" + name + ending);
     }
@@ -286,6 +325,7 @@ std::vector<std::string> files_of(const std::vector<Section>& sections,
 
 /// Links to what the page stands beside: the tables, and the result where it is in the same folder.
 void add_links(Section& section, const std::string& name, const fs::path& out) {
+  if (name.empty()) return;
   std::error_code ignored;
   if (fs::equivalent(folder_of(section.source), out, ignored)) {
     section.links.emplace_back("result.json", "result.json");
@@ -299,7 +339,7 @@ void write_files(std::vector<Section>& sections, const ReportOptions& options,
   bool any = false;
   for (std::size_t i = 0; i < sections.size(); ++i) {
     try {
-      write_tables(folder / "tables", names[i], sections[i]);
+      if (!names[i].empty()) write_tables(folder / "tables", names[i], sections[i]);
     } catch (const Json::exception& error) {
       refuse_unreadable(sections[i].source, error);
     }
@@ -331,6 +371,14 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
                                              : fs::path("report");
   Report report;
   std::vector<Section> sections = read_sections(results, options.claims, report);
+  if (auto joint = joint_section(sections, options)) {
+    report.compared = joint->verdicts;
+    std::set<std::string> names;
+    make_unique(joint->figures, names, "");
+    sections.insert(sections.begin(), std::move(*joint));
+  } else if (results.size() > 1) {
+    report.messages.push_back("nothing is drawn side by side: no two of the results share a cell");
+  }
   Manifest manifest(out, "report");
   if (!options.force) manifest.expect_ours(files_of(sections, options));
   make_folder(out);
@@ -340,7 +388,7 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
   write_files(sections, options, staging.path(), report);
   publish(staging.path(), out, manifest, page_name);
   for (const Section& section : sections) {
-    report.verdicts.push_back(section.verdict);
+    if (!section.joint) report.verdicts.push_back(section.verdict);
     for (const Figure& figure : section.figures) {
       report.figures.push_back(out / "figures" / (figure.name + ".vl.json"));
     }

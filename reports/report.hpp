@@ -2,10 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "core/result/document.hpp"
 #include "reports/claims/claim.hpp"
+#include "reports/figures/verdicts.hpp"
 #include "reports/verdict/verdict.hpp"
 
 namespace attnbench::reports {
@@ -16,6 +19,8 @@ struct ReportOptions {
   bool force = false;  ///< replace files of others, too
   std::vector<std::string> formats{"svg", "png"};
   std::vector<claims::PaperClaim> claims = {};  ///< shown on the page of a result of their suite
+  /// What a page of two results says of the cells that both have; their names are filled in.
+  std::function<Verdicts(const result::Result& base, const result::Result& changed)> compared = {};
 };
 
 struct Report {
@@ -23,9 +28,11 @@ struct Report {
   std::vector<std::filesystem::path> figures;  ///< specifications
   std::vector<std::string> messages;  ///< for the user: what could not be done, and how to get it
   std::vector<verdict::Verdict> verdicts;  ///< one per result
+  std::optional<Verdicts> compared;        ///< of two results
 };
 
-/// Reads each of `results` (a run's folder or a result.json) and writes figures/*.vl.json and their
+/// Reads each of `results` (a run's folder or a result.json) and writes what they say, several also
+/// side by side where they share cells: figures/*.vl.json and their
 /// pictures, tables/*.{md,tex,csv} (and tables/*.parquet where Python has pyarrow) and index.html,
 /// instead of what an earlier report wrote there. Throws UsageFailure for a result that cannot be
 /// read, and where a file that no report wrote is in the way unless `force`; EnvironmentFailure for

@@ -167,4 +167,13 @@ void Palette::add(const std::string& series, const std::string& mechanism) {
   looks_.emplace(series, variant(own, static_cast<int>(at / unnamed.size())));
 }
 
+void Palette::add_again(const std::string& series, const std::string& like, std::size_t result) {
+  static const std::array<std::vector<int>, 4> dashes{{{}, {8, 4}, {2, 3}, {8, 3, 2, 3}}};
+  if (looks_.contains(series)) return;
+  Look look = of(like);
+  if (result > 0) look.dash = dashes[std::min(result, dashes.size() - 1)];
+  order_.push_back(series);
+  looks_.emplace(series, std::move(look));
+}
+
 }  // namespace attnbench::reports

@@ -43,7 +43,8 @@ std::string heading(const Verdicts& verdicts) {
     left_out += pair.rounds_left_out;
   }
   std::string text =
-      verdicts.turns.changed + " compared with " + verdicts.turns.base + ", measured in turns.";
+      verdicts.turns.changed + " compared with " + verdicts.turns.base + ", measured " +
+      (verdicts.turns.apart.empty() ? "in turns." : "apart: " + verdicts.turns.apart);
   if (left_out > 0) {
     text += " Left out: " + std::to_string(left_out) + " of " + std::to_string(rounds) +
             " rounds, in which other programs had the CPU.";

@@ -145,7 +145,7 @@ std::string section_html(const Section& section, std::size_t number, bool drawn,
   html += heading_html("Tables", "tables" + suffix) + "<div><div data-filter></div>\n" +
           tables_html(section.result) + "</div>\n";
   part("What is not ok, and why", "statuses", statuses_html(section.result));
-  part("How it was measured", "facts", facts_html(section.result));
+  if (!section.joint) part("How it was measured", "facts", facts_html(section.result));
   const std::string headline =
       section.verdicts ? std::string() : verdict::headline_of(section.verdict);
   return "<section id=\"result-" + std::to_string(number) + "\">\n" +

@@ -21,8 +21,9 @@ std::string header_html(const result::Result& result, const std::string& headlin
 /// of the suite, how many cells of which status, the machine, when.
 std::string notes_html(const result::Result& result);
 
-/// One result on the page.
+/// One result on the page, or what several have in common.
 struct Section {
+  bool joint = false;
   result::Result result;
   std::optional<Verdicts> verdicts;  ///< of `attnbench ab`, if it made the result
   std::string source;                ///< its path, as the user named it

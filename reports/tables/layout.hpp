@@ -29,6 +29,7 @@ struct Panel {
   std::vector<std::string> series;   ///< in the suite's order
   std::vector<Placed> cells;         ///< in the plan's order
   const Values* ceilings = nullptr;  ///< of the device of the first cell
+  bool ranked = true;                ///< by a verdict; not so where cells are of several results
 
   /// The facet in words: "pass=forward, scope=mix"; empty without facets.
   std::string facet_text() const;

@@ -2,6 +2,7 @@
 #include "reports/report.hpp"
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,10 +10,12 @@
 #include "core/result/document.hpp"
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
+#include "harness/program/cluster/shell.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/measuring.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
+#include "harness/program/compare/compare.hpp"
 #include "harness/program/run/folder/samples.hpp"
 #include "reports/tables/csv.hpp"
 #include "reports/verdict/document.hpp"
@@ -27,6 +30,7 @@ struct ReportArguments {
   bool no_render = false;
   bool force = false;
   bool tables = false;
+  bool no_plot = false;
   std::string csv;
   std::string samples;
   bool json = false;
@@ -60,6 +64,44 @@ int print_json(const ReportArguments& arguments) {
   return 0;
 }
 
+/// What of two results was compared, for their page.
+reports::Verdicts compared(const result::Result& base, const result::Result& changed) {
+  const compare::Comparison comparison = compare::compare(base, changed);
+  reports::Verdicts verdicts;
+  verdicts.turns.apart = comparison.basis;
+  for (const compare::Pair& pair : comparison.pairs) {
+    if (pair.verdict == compare::SpeedVerdict::added || pair.verdict == compare::SpeedVerdict::gone)
+      continue;
+    reports::PairVerdict& one = verdicts.pairs.emplace_back();
+    one.name = pair.name;
+    one.timing = pair.what;
+    one.verdict = compare::to_string(pair.verdict);
+    one.reason = pair.reason;
+    one.rounds = static_cast<int>(pair.rounds);
+    one.rounds_left_out = static_cast<int>(pair.left_out);
+    if (pair.base) one.base = {.median_seconds = pair.base->median};
+    if (pair.changed) one.changed = {.median_seconds = pair.changed->median};
+    if (pair.ratio <= 0) continue;
+    one.ratio = pair.ratio;
+    one.ratio_low = pair.ratio_low;
+    one.ratio_high = pair.ratio_high;
+  }
+  return verdicts;
+}
+
+/// "2026-11-28 310b994f beside 2026-11-27 09a150a4: 3 FAST, 40 SAME", and how to see which.
+void print_compared(const reports::Verdicts& verdicts, const ReportArguments& arguments) {
+  std::map<std::string, int> counts;
+  for (const reports::PairVerdict& pair : verdicts.pairs) ++counts[pair.verdict];
+  std::string words;
+  for (const auto& [verdict, count] : counts) {
+    words += (words.empty() ? "" : ", ") + std::to_string(count) + " " + verdict;
+  }
+  std::cout << verdicts.turns.changed << " beside " << verdicts.turns.base << ": " << words
+            << " (attnbench compare " << cluster::shell_word(arguments.results[0]) << " "
+            << cluster::shell_word(arguments.results[1]) << ")\n";
+}
+
 int run_report(const ReportArguments& arguments) {
   if (!arguments.csv.empty()) return write_csv(arguments);
   if (!arguments.samples.empty()) return write_samples(arguments);
@@ -70,6 +112,7 @@ int run_report(const ReportArguments& arguments) {
   options.formats = arguments.formats;
   options.force = arguments.force;
   options.claims = known_claims();
+  options.compared = compared;
   const reports::Report report =
       reports::write_report({arguments.results.begin(), arguments.results.end()}, options);
   for (const std::string& message : report.messages)
@@ -79,7 +122,11 @@ int run_report(const ReportArguments& arguments) {
     if (!arguments.tables) break;
     for (const auto& part : result::by_machine(result::read_result(path))) print_tables(part);
   }
-  for (const auto& verdict : report.verdicts) print_verdict(verdict);
+  for (const auto& verdict : report.verdicts) {
+    if (!arguments.no_plot) print_plot(verdict);
+    print_verdict(verdict);
+  }
+  if (report.compared) print_compared(*report.compared, arguments);
   return 0;
 }
 
@@ -89,7 +136,8 @@ void declare_report(Command& command) {
   const auto arguments = std::make_shared<ReportArguments>();
   command
       .option("RESULT", arguments->results,
-              "a run's folder or a result.json; several make one page")
+              "a run's folder or a result.json; several make one page, which begins with what they "
+              "share, side by side")
       .required();
   const auto out = command.option("--out", arguments->out,
                                   "folder to write to (default: the run's; ./report for several)");
@@ -101,6 +149,8 @@ void declare_report(Command& command) {
                "replace files of the same names that attnbench did not write");
   const auto tables =
       command.flag("--tables", arguments->tables, "print a table of each quantity, too");
+  command.flag("--no-plot", arguments->no_plot,
+               "draw no lines above the table that ranks, where the terminal could show them");
   const auto csv = command.option(
       "--csv", arguments->csv,
       "write the tidy table to this file, or to standard output (-), and nothing else");
