@@ -41,6 +41,19 @@ OPACITIES = """(figure) => {
   return found;
 }"""
 
+# The words among a figure's marks, and which of them lie over each other.
+OVERLAPS = """(figure) => {
+  const texts = [...figure.querySelectorAll('svg .role-mark text')];
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const over = [];
+  texts.forEach((text, i) => texts.slice(0, i).forEach((other, k) => {
+    const across = Math.min(boxes[i].right, boxes[k].right) - Math.max(boxes[i].left, boxes[k].left);
+    const along = Math.min(boxes[i].bottom, boxes[k].bottom) - Math.max(boxes[i].top, boxes[k].top);
+    if (across > 1 && along > 2) over.push([text.textContent, other.textContent]);
+  }));
+  return [texts.map((text) => text.textContent), over];
+}"""
+
 # Texts whose contrast with what lies behind them is below 4.5 (WCAG 2, 1.4.3), with that contrast.
 FAINT = """() => {
   const light = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number).map((part) => {
@@ -172,6 +185,17 @@ class PageTest(unittest.TestCase):
             expect(alone=False)
             page.locator(".ranked td", has_text=re.compile("^latte$")).first.hover()
             expect(alone=True)
+
+    def test_names_on_a_front_lie_over_no_other_words(self):
+        for width in WIDTHS:
+            for name in ("recall_accuracy_over_state", "recall_accuracy_over_time"):
+                with self.subTest(f"{name} at {width}"), Opened(self, "equal_state", width) as page:
+                    figure = page.locator(f'.plot[data-name="{name}"]')
+                    figure.scroll_into_view_if_needed()
+                    figure.locator("svg").wait_for(timeout=60000)
+                    words, over = figure.evaluate(OVERLAPS)
+                    self.assertIn("softmax", words)
+                    self.assertEqual(over, [])
 
     def test_tables_are_sorted_by_keyboard(self):
         with Opened(self, "quickstart") as page:

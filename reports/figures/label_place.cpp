@@ -1,7 +1,7 @@
 #include "reports/figures/label_place.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <sstream>
 
 #include "core/text/format.hpp"
@@ -24,7 +24,10 @@ bool is_crossed(const Box& box, const Spot& a, const Spot& b) {
          cut(a.y - b.y, a.y - box.top) && cut(b.y - a.y, box.bottom - a.y);
 }
 
-std::size_t hits_of(const Box& box, const Obstacles& obstacles) {
+/// With room around the words, whose size is an estimate.
+std::size_t hits_of(const Box& words, const Obstacles& obstacles) {
+  constexpr double room = 3;
+  const Box box{words.left - room, words.top, words.right + room, words.bottom};
   auto hits =
       static_cast<std::size_t>(std::count_if(obstacles.marks.begin(), obstacles.marks.end(),
                                              [&](const Box& mark) { return overlap(box, mark); }));
@@ -45,6 +48,24 @@ Spot size_of_words(const std::string& words, double font) {
   return {0.6 * font * static_cast<double>(longest), (font + 2) * static_cast<double>(count)};
 }
 
+/// From an anchor to the right, the nearest first.
+const std::vector<Spot>& offsets() {
+  static const std::vector<Spot> sorted = [] {
+    std::vector<Spot> all;
+    for (const double across : {8.0, 12.0, 24.0, 40.0}) {
+      for (const double along : {0.0, 12.0, -12.0, 24.0, -24.0, 36.0, -36.0}) {
+        const bool touches = across < 12 && along == 0;
+        if (!touches) all.push_back({across, along});
+      }
+    }
+    std::stable_sort(all.begin(), all.end(), [](const Spot& a, const Spot& b) {
+      return std::hypot(a.x, a.y) < std::hypot(b.x, b.y);
+    });
+    return all;
+  }();
+  return sorted;
+}
+
 }  // namespace
 
 bool overlap(const Box& a, const Box& b) {
@@ -53,29 +74,24 @@ bool overlap(const Box& a, const Box& b) {
 
 LabelPlace place_label(const std::string& words, double font, const std::vector<Spot>& anchors,
                        bool to_right, const Obstacles& obstacles, double width, double height) {
-  constexpr std::array<double, 3> across{12, 24, 40};
-  constexpr std::array<double, 7> along{0, 12, -12, 24, -24, 36, -36};
   const Spot size = size_of_words(words, font);
   LabelPlace best;
   bool any = false;
   for (std::size_t i = 0; i < anchors.size(); ++i) {
-    for (const bool right : {to_right, !to_right}) {
-      for (const double dx : across) {
-        for (const double dy : along) {
-          LabelPlace place{i, right, right ? dx : -dx, dy, {}, 0};
-          const double near = anchors[i].x + place.dx;
-          const double top = anchors[i].y + dy - font;
-          place.box = {right ? near : near - size.x, top, right ? near + size.x : near,
-                       top + size.y};
-          const bool inside = place.box.left >= 0 && place.box.right <= width &&
-                              place.box.top >= 0 && place.box.bottom <= height;
-          if (any && !inside) continue;
-          place.hits = hits_of(place.box, obstacles) + (inside ? 0 : 1000);
-          if (any && place.hits >= best.hits) continue;
-          best = place;
-          any = true;
-          if (best.hits == 0) return best;
-        }
+    for (const Spot& off : offsets()) {
+      for (const bool right : {to_right, !to_right}) {
+        LabelPlace place{i, right, right ? off.x : -off.x, off.y, {}, 0};
+        const double near = anchors[i].x + place.dx;
+        const double top = anchors[i].y + off.y - font;
+        place.box = {right ? near : near - size.x, top, right ? near + size.x : near, top + size.y};
+        const bool inside = place.box.left >= 0 && place.box.right <= width && place.box.top >= 0 &&
+                            place.box.bottom <= height;
+        if (any && !inside) continue;
+        place.hits = hits_of(place.box, obstacles) + (inside ? 0 : 1000);
+        if (any && place.hits >= best.hits) continue;
+        best = place;
+        any = true;
+        if (best.hits == 0) return best;
       }
     }
   }

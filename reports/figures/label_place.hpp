@@ -40,7 +40,7 @@ struct LabelPlace {
 
 /// The place of `words` (lines broken by "\n", `font` pixels high) beside one of `anchors`, the
 /// best first, that lies over the fewest obstacles, inside of a frame of `width` and `height`. Of
-/// equal ones the first, on the wanted side if that is as good.
+/// equal ones that of the first anchor, the nearest to it, on the wanted side if that is as near.
 LabelPlace place_label(const std::string& words, double font, const std::vector<Spot>& anchors,
                        bool to_right, const Obstacles& obstacles, double width, double height);
 

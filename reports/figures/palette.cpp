@@ -53,11 +53,17 @@ Look variant(const Look& base, int line) {
   return look;
 }
 
+/// Its place in the table; the end where the table lacks it.
+std::size_t place_of(const std::string& name) {
+  const auto& table = table_of_looks();
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return static_cast<std::size_t>(found - table.begin());
+}
+
 const Look* entry_of(const std::string& name) {
-  for (const auto& [known, look] : table_of_looks()) {
-    if (known == name) return &look;
-  }
-  return nullptr;
+  const std::size_t place = place_of(name);
+  return place < table_of_looks().size() ? &table_of_looks()[place].second : nullptr;
 }
 
 }  // namespace
@@ -147,6 +153,16 @@ const Look& Palette::of(const std::string& series) const {
   return found == looks_.end() ? grey : found->second;
 }
 
+std::vector<std::string> Palette::by_family(std::vector<std::string> series) const {
+  const auto place = [&](const std::string& name) {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? table_of_looks().size() : found->second;
+  };
+  std::stable_sort(series.begin(), series.end(),
+                   [&](const std::string& a, const std::string& b) { return place(a) < place(b); });
+  return series;
+}
+
 void Palette::add(const std::string& series, const std::string& mechanism) {
   if (looks_.contains(series)) return;
   const std::string* entry = &series;
@@ -158,6 +174,7 @@ void Palette::add(const std::string& series, const std::string& mechanism) {
   order_.push_back(series);
   if (base != nullptr) {
     looks_.emplace(series, variant(*base, lines_[*entry]++));
+    entries_.emplace(series, place_of(*entry));
     return;
   }
   // Each series of its own, since nothing says which of them belong together.

@@ -8,6 +8,7 @@
 // them to it.
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -53,11 +54,15 @@ class Palette {
   const std::string& first() const { return order_.front(); }
   /// Grey of a series that was not added.
   const Look& of(const std::string& series) const;
+  /// `series` in the order of the table, in which families stand together, each as it was given;
+  /// last what the table lacks.
+  std::vector<std::string> by_family(std::vector<std::string> series) const;
 
  private:
   std::vector<std::string> order_;
   std::map<std::string, Look> looks_;
-  std::map<std::string, int> lines_;  ///< so far, of each entry of the table
+  std::map<std::string, std::size_t> entries_;  ///< of the table, of the series that it has
+  std::map<std::string, int> lines_;            ///< so far, of each entry of the table
 };
 
 /// The entries of the table: mechanisms and aliases.

@@ -70,6 +70,7 @@ std::optional<Figure> figure_of(const DataSet& set, const Palette& palette,
   sketch.title = quality.title + std::string(" against the bytes of the state");
   const std::vector<Missing> missing = missing_trainings(set.panel);
   sketch.caption = chosen_words(quality) + front_words("with as little state", missing);
+  sketch.by_family = true;
   sketch.y = quality.words + std::string(" on the test");
   sketch.y_encoding = quality_encoding(quality);
   sketch.columns = tooltip_columns(quality.words);
@@ -81,12 +82,12 @@ std::optional<Figure> figure_of(const DataSet& set, const Palette& palette,
     all_bytes.push_back(number.x);
     number.x /= kibi;
   }
-  std::vector<std::pair<double, double>> means;
+  std::vector<Standing> standings;
   for (const Selection& selection : set.selections) {
     const double bytes = state_of(selection);
     all_bytes.push_back(bytes);
-    means.emplace_back(bytes / kibi, selection.choice().test);
-    sketch.rows.push_back(mean_row(selection.series, bytes / kibi, means.back().second));
+    standings.push_back({selection.series, bytes / kibi, selection.choice().test});
+    sketch.rows.push_back(mean_row(selection.series, bytes / kibi, selection.choice().test));
     for (const CellRecord* cell : selection.choice().cells) {
       TrainingRow row =
           row_of(*cell, selection.series, "dot", bytes / kibi, metric(*cell, quality.metric));
@@ -100,7 +101,7 @@ std::optional<Figure> figure_of(const DataSet& set, const Palette& palette,
     add_reach_line(sketch.rows, selection, kibi, {*least, *most});
   }
   add_levels(sketch.layers, set.panel, sketch.rows);
-  if (missing.empty()) add_front(sketch.rows, std::move(means), quality);
+  if (missing.empty()) add_front(sketch.rows, std::move(standings), quality);
   sketch.caption += reach_words(set.selections);
   return sketched(set.panel, palette, std::move(sketch));
 }
@@ -230,26 +231,28 @@ std::optional<Figure> figure_of(const CostAxis& axis, const Panel& panel,
     sketch.caption +=
         " Without a measured cost, and so not here: " + std::to_string(uncosted) + ".";
   }
+  sketch.by_family = true;
   sketch.y = quality.words + std::string(" on the test");
   sketch.y_encoding = quality_encoding(quality);
   sketch.columns = tooltip_columns(quality.words);
   sketch.columns.insert(sketch.columns.begin() + 2, {"cost", "cost"});
   const std::string x = axis_words(axis, *points.front().cost, scale.unit);
   sketch.x = logarithmic(x.c_str(), 10, ",~r");
-  std::vector<std::pair<double, double>> means;
+  std::vector<Standing> standings;
   for (const CostPoint& point : points) {
     const double place = point.value * scale.factor;
-    means.emplace_back(place, point.selection->choice().test);
-    sketch.rows.push_back(mean_row(point.selection->series, place, means.back().second));
-    for (const CellRecord* cell : point.selection->choice().cells) {
-      TrainingRow row =
-          row_of(*cell, point.selection->series, "dot", place, metric(*cell, quality.metric));
+    const std::string& series = point.selection->series;
+    const Rate& choice = point.selection->choice();
+    standings.push_back({series, place, choice.test});
+    sketch.rows.push_back(mean_row(series, place, choice.test));
+    for (const CellRecord* cell : choice.cells) {
+      TrainingRow row = row_of(*cell, series, "dot", place, metric(*cell, quality.metric));
       row.json.update({{"cost", axis.words(point.value)}});
       sketch.rows.push_back(std::move(row));
     }
   }
   add_levels(sketch.layers, panel, sketch.rows);
-  if (missing.empty()) add_front(sketch.rows, std::move(means), quality);
+  if (missing.empty()) add_front(sketch.rows, std::move(standings), quality);
   return sketched(panel, palette, std::move(sketch));
 }
 

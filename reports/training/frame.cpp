@@ -9,7 +9,7 @@
 #include "reports/figures/points.hpp"
 #include "reports/figures/spec.hpp"
 #include "reports/figures/ticks.hpp"
-#include "reports/training/predicted_label.hpp"
+#include "reports/training/labels.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -148,6 +148,7 @@ std::optional<Figure> sketched(const Panel& own, const Palette& own_palette, Ske
     shown.insert(published_name(own, number.label));
   }
   Panel panel = with_series(own, shown);
+  if (sketch.by_family) panel.series = own_palette.by_family(std::move(panel.series));
   const std::size_t ours = panel.series.size();
   // Published models that we do not have come after ours in the legend.
   Palette palette = own_palette;
@@ -172,11 +173,9 @@ std::optional<Figure> sketched(const Panel& own, const Palette& own_palette, Ske
     }
     layers.push_back(training_layer("mean", {{"type", "line"}, {"strokeWidth", 2}}, encoding));
   }
-  if (any_of_kind(sketch.rows, "predicted")) {
-    add_predicted(layers, y);
-    if (Json label = predicted_label(sketch, layers, y); !label.is_null()) {
-      layers.push_back(std::move(label));
-    }
+  if (any_of_kind(sketch.rows, "predicted")) add_predicted(layers, y);
+  if (Json words = label_layer(sketch, layers, y); !words.is_null()) {
+    layers.push_back(std::move(words));
   }
   const Json shape = shape_encoding(panel.series, palette);
   add_published(layers, published_training_rows(sketch, own), y,

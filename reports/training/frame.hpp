@@ -31,6 +31,7 @@ struct Sketch : Framing {
   /// Columns that tooltips show first, as (field, title).
   std::vector<std::pair<std::string, std::string>> columns;
   std::vector<Published> published;  ///< drawn hollow and dashed, in the rows' units
+  bool by_family = false;            ///< the legend's order: by families of mechanisms
   bool published_by_name = false;    ///< side by side: x is the name, which has no other place
 };
 

@@ -218,17 +218,17 @@ std::string reach_words(const std::vector<Selection>& selections) {
          (stacked ? "; windows in several blocks may reach farther." : ".");
 }
 
-void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points,
-               const Quality& quality) {
-  if (points.size() < 2) return;
-  std::sort(points.begin(), points.end(), [&](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : quality.better(a.second, b.second);
+void add_front(TrainingRows& rows, std::vector<Standing> standings, const Quality& quality) {
+  if (standings.size() < 2) return;
+  std::sort(standings.begin(), standings.end(), [&](const Standing& a, const Standing& b) {
+    return a.cost != b.cost ? a.cost < b.cost : quality.better(a.quality, b.quality);
   });
   std::optional<double> best;
-  for (const auto& [cost, y] : points) {
+  for (const auto& [series, cost, y] : standings) {
     if (best && !quality.better(y, *best)) continue;
     best = y;
-    rows.push_back({"front", "", cost, y, {{"kind", "front"}, {"x", cost}, {"y", y}}});
+    // The row has no series, which would take the line for that one's.
+    rows.push_back({"front", series, cost, y, {{"kind", "front"}, {"x", cost}, {"y", y}}});
   }
 }
 

@@ -64,9 +64,15 @@ void add_reach(TrainingRows& rows, const Selection& selection, const Json& x);
 void add_reach_line(TrainingRows& rows, const Selection& selection, double unit,
                     const std::pair<double, double>& range);
 
-/// The Pareto front of (cost, quality); none of a single point.
-void add_front(TrainingRows& rows, std::vector<std::pair<double, double>> points,
-               const Quality& quality);
+/// What a mechanism reaches at what cost.
+struct Standing {
+  std::string series;
+  double cost = 0;
+  double quality = 0;
+};
+
+/// The Pareto front of these; none of a single one.
+void add_front(TrainingRows& rows, std::vector<Standing> standings, const Quality& quality);
 
 /// The words for a caption: that `betters` nothing on the front, or why there is none: something
 /// missing may be on it.

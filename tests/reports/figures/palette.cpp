@@ -137,3 +137,13 @@ TEST_CASE("a series that is called as its mechanism is has that one's look where
   CHECK_FALSE(palette.of("softmax, naive").dash.empty());  // black has no darker shade
   CHECK(palette.first() == "softmax, naive");
 }
+
+TEST_CASE("families stand together, each as it was given, and last what the table lacks",
+          "[reports]") {
+  Palette palette{"mine", "delta", "latte", "window", "softmax"};
+  palette.add("latte, wide", "latte");
+  CHECK(palette.by_family({"mine", "latte, wide", "delta", "latte", "window", "stranger",
+                           "softmax"}) == std::vector<std::string>{"softmax", "window",
+                                                                   "latte, wide", "latte", "delta",
+                                                                   "mine", "stranger"});
+}

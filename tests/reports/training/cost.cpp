@@ -1,6 +1,8 @@
 #include "reports/training/cost.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "tests/reports/training/figure_rows.hpp"
 #include "tests/support/catch.hpp"
@@ -69,7 +71,69 @@ std::vector<reports::Figure> over_state(const result::Result& result,
   return reports::accuracy_over_state_figures(all, test::training_palette, published);
 }
 
+/// The words among the marks.
+Json words_in(const reports::Figure& figure) {
+  for (const Json& layer : figure.spec["layer"]) {
+    if (layer.contains("data") && layer["data"].value("name", "") == "words") {
+      return layer["data"]["values"];
+    }
+  }
+  return Json::array();
+}
+
 }  // namespace
+
+TEST_CASE("who stands on the front has its name there, in pictures of both widths", "[training]") {
+  std::vector<std::tuple<bool, std::string, double>> named;
+  for (const Json& row : words_in(figures_of(some_cells()).at(0))) {
+    named.emplace_back(row["narrow"], row["words"], row["x"]);
+    CHECK(row["series"] == row["words"]);  // and so its colour
+  }
+  // Not of latte's larger size, nor of linear, which has no cost.
+  CHECK(named ==
+        std::vector<std::tuple<bool, std::string, double>>{
+            {false, "latte", 2}, {false, "softmax", 5}, {true, "latte", 2}, {true, "softmax", 5}});
+  // Neighbours of one series have one name.
+  Cells cells = some_cells();
+  cells[2].metrics["accuracy"] = 0.995;
+  CHECK(words_in(figures_of(cells).at(0)).size() == 6);
+  cells[0].metrics["accuracy"] = 0.1;
+  CHECK(words_in(figures_of(cells).at(0)).size() == 2);
+  // No front, no names.
+  cells[4].status = Status::disturbed;
+  CHECK(words_in(figures_of(cells).at(0)).empty());
+}
+
+TEST_CASE("names on a front keep off each other", "[training]") {
+  // A line of twelve points that are 10 pixels apart and rise by as much.
+  Cells cells;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "mechanism " + std::to_string(i);
+    cells.push_back(training_cell(name, 0.01, 1, 0.5 + 0.03 * i, 0.5 + 0.03 * i));
+    cells.push_back(cost_cell(name, {}, 1e-3 * std::pow(1.3, i), 1));
+  }
+  const auto panels = test::panels(result_of(cells));
+  std::vector<const reports::Panel*> all, trained;
+  for (const auto& panel : panels) {
+    all.push_back(&panel);
+    if (panel.task != "kernel") trained.push_back(&panel);
+  }
+  const auto figure =
+      reports::accuracy_over_expense_figures(Expense::time, trained, all, reports::Palette(panels))
+          .at(0);
+  std::vector<std::pair<double, double>> feet;  // of the wide picture: where each line of words is
+  for (const Json& row : words_in(figure)) {
+    if (row["narrow"]) continue;
+    const double x = 16 + 548 * std::log(row["x"].get<double>()) / std::log(std::pow(1.3, 11));
+    const double left = x + row["dx"].get<double>() - (row["align"] == "right" ? 75 : 0);
+    const double y = 340 * (1 - row["y"].get<double>() / 1.02) + row["dy"].get<double>();
+    for (const auto& [other_left, other_y] : feet) {
+      CHECK((std::abs(left - other_left) >= 70 || std::abs(y - other_y) >= 12));
+    }
+    feet.emplace_back(left, y);
+  }
+  CHECK(feet.size() == 12);
+}
 
 TEST_CASE("accuracy stands over the time or the memory that another task measured", "[training]") {
   const auto figures = figures_of(some_cells());
@@ -158,16 +222,13 @@ TEST_CASE("accuracy over state has a front, and the reach of all windows as fore
   CHECK_THAT(figure.caption,
              Contains("predicted") && Contains("not trained") && !Contains("several blocks"));
   std::size_t labels = 0;
-  for (const Json& layer : figure.spec["layer"]) {
-    if (!layer.contains("data") || !layer.contains("mark") || layer["mark"]["type"] != "text") {
-      continue;
-    }
+  for (const Json& row : words_in(figure)) {
+    if (row["words"] != "one look-up into\na window, predicted") continue;
     ++labels;
-    CHECK(layer["data"]["values"][0]["words"] == "one look-up into\na window, predicted");
-    CHECK(layer["data"]["values"][0]["y"] == 0.39);
-    CHECK(layer["mark"]["align"] == "left");  // at 16 of 16 to 32 KiB: into the picture
+    CHECK(row["y"] == 0.39);
+    CHECK(row["align"] == "left");  // at 16 of 16 to 32 KiB: into the picture
   }
-  CHECK(labels == 1);
+  CHECK(labels == 2);  // for a wide picture and for a narrow one
   // Windows of one data set share one line, and stacked ones are told of.
   result::Result several = some_trainings();
   CellRecord wider = several.cells[3];

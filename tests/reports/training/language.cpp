@@ -68,7 +68,7 @@ TEST_CASE("figures of language models have bits, levels and no accuracy", "[trai
 TEST_CASE("the front of bits per byte falls with the cost", "[training]") {
   reports::TrainingRows rows;
   const auto& quality = reports::quality_of(test::first_panel(two_models()));
-  reports::add_front(rows, {{4, 2.0}, {1, 3.0}, {2, 3.5}, {3, 2.5}}, quality);
+  reports::add_front(rows, {{"d", 4, 2.0}, {"a", 1, 3.0}, {"b", 2, 3.5}, {"c", 3, 2.5}}, quality);
   REQUIRE(rows.size() == 3);
   CHECK((rows[0].y == 3.0 && rows[1].y == 2.5 && rows[2].y == 2.0));
 }
