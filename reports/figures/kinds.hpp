@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct LineRequest {
   std::string caption;
   Quantity quantity;
   Scale (*scale)(const std::vector<double>& values) = time_scale;
+  std::string unit = {};  ///< one of its units; empty for the one that suits the values
   std::string (*words)(double value) = nullptr;  ///< a value as the tooltip says it
   std::vector<Published> published;
   Quantity disturbed;  ///< of cells that were disturbed; may be empty
@@ -96,9 +98,13 @@ std::optional<Figure> forest_figure(const Verdicts& verdicts);
 inline constexpr std::size_t crowded = 6;
 
 /// `spec`, a complete layered specification, as a facet for each series of `panel`, in their order:
-/// its own marks in colour, the lines of all others in grey, the same scales everywhere. Rows of
-/// layers with data of their own that belong to a series go into its facet, the others into all.
-/// The legend of series and its selection are gone: the headers name them.
-Json small_multiples(Json spec, const Panel& panel);
+/// its own marks in colour, thin lines of exact attention in its colour and of all others in grey,
+/// the same scales everywhere. Rows of layers with data of their own that belong to a series (its
+/// crossing) go into its facet, the others into all. The legend of series and its selection are
+/// gone: the headers name them.
+Json small_multiples(Json spec, const Panel& panel, const Palette& palette);
+
+/// The panel's series of exact attention.
+std::set<std::string> exact_series(const Panel& panel);
 
 }  // namespace attnbench::reports

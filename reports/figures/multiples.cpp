@@ -1,9 +1,12 @@
 #include "reports/figures/kinds.hpp"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/text/format.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -47,12 +50,12 @@ bool is_on_line(const Json& row) {
   return row.value("kind", "mean") == "mean";
 }
 
-/// The lines of all series, for the background of each facet. They are named by "line" rather than
-/// "series", by which facets divide.
-Json background_rows(const Json& rows) {
+/// The lines of the background of each facet: of `series`, or of all others. They are named by
+/// "line" rather than "series", by which facets divide.
+Json background_rows(const Json& rows, const std::set<std::string>& series, bool others) {
   Json lines = Json::array();
   for (const Json& row : rows) {
-    if (!is_on_line(row)) continue;
+    if (!is_on_line(row) || others == series.contains(row["series"].get<std::string>())) continue;
     // Rows of trainings say which of a series' lines they are on.
     const Json& line = row.contains("kind") ? row["id"] : row["series"];
     lines.push_back({{"x", row["x"]}, {"y", row["y"]}, {"line", line}});
@@ -97,6 +100,13 @@ void flatten(const Json& group, Json& flat) {
   }
 }
 
+/// A title that a small facet is not high enough for, as several lines.
+void wrap_title(Json& title) {
+  constexpr std::size_t letters = 22;
+  if (!title.is_string() || text::display_width(title.get<std::string>()) <= letters) return;
+  title = text::wrap(title.get<std::string>(), letters);
+}
+
 void adapt(Json& layer, Parts& parts) {
   layer.erase("params");
   if (layer.contains("data")) {
@@ -109,6 +119,7 @@ void adapt(Json& layer, Parts& parts) {
     add_filter(layer, "!datum.part");
   }
   Json& encoding = layer["encoding"];
+  if (encoding.contains("y") && encoding["y"].contains("title")) wrap_title(encoding["y"]["title"]);
   if (encoding.contains("opacity")) encoding["opacity"] = unselected(encoding["opacity"]);
   if (encoding.contains("shape") && encoding["shape"].value("field", "") == "series") {
     encoding["shape"]["legend"] = nullptr;
@@ -119,32 +130,69 @@ void adapt(Json& layer, Parts& parts) {
   }
 }
 
-/// Beneath all layers.
-void add_background(Json& layers, const Json& rows) {
+/// Lines of one look, the same in every facet; a single place is a point.
+Json background(const std::string& name, Json rows, const Json& y, Json mark,
+                const std::string& colour) {
+  const bool is_line = std::any_of(rows.begin(), rows.end(),
+                                   [&](const Json& row) { return row["x"] != rows.front()["x"]; });
+  if (is_line) {
+    mark["type"] = "line";
+  } else {
+    mark = {{"type", "point"}, {"filled", true}, {"size", 20}, {"opacity", mark["opacity"]}};
+  }
+  return {{"data", {{"name", name}, {"values", std::move(rows)}}},
+          {"mark", std::move(mark)},
+          {"encoding",
+           {{"y", y},
+            {"detail", {{"field", "line"}, {"type", "nominal"}}},
+            {"color", {{"value", colour}}}}}};
+}
+
+/// Beneath all layers: the others grey, exact attention in its colour, so that each facet shows
+/// what its line is held to.
+void add_backgrounds(Json& layers, const Json& rows, const Panel& panel, const Palette& palette) {
   const auto drawn = std::find_if(layers.begin(), layers.end(), [](const Json& layer) {
     return !layer.contains("data") && layer["encoding"].contains("y") &&
            layer["encoding"]["y"].contains("field");
   });
-  if (drawn == layers.end() || rows.empty()) return;
+  if (drawn == layers.end()) return;
   Json y = (*drawn)["encoding"]["y"];
   y["field"] = "y";
-  const Json grey = {{"data", {{"name", "others"}, {"values", rows}}},
-                     {"mark", {{"type", "line"}, {"strokeWidth", 1}, {"opacity", 0.35}}},
-                     {"encoding",
-                      {{"y", y},
-                       {"detail", {{"field", "line"}, {"type", "nominal"}}},
-                       {"color", {{"value", "#888888"}}}}}};
-  layers.insert(layers.begin(), grey);
+  const std::set<std::string> exact = exact_series(panel);
+  Json beneath = Json::array();
+  if (Json others = background_rows(rows, exact, true); !others.empty()) {
+    beneath.push_back(background("others", std::move(others), y,
+                                 {{"strokeWidth", 1}, {"opacity", 0.35}}, "#888888"));
+  }
+  for (const std::string& series : exact) {
+    Json own = background_rows(rows, {series}, false);
+    if (own.empty()) continue;
+    const Look& look = palette.of(series);
+    Json mark = {{"strokeWidth", 1.25}, {"opacity", 0.8}};
+    if (!look.dash.empty()) mark["strokeDash"] = look.dash;
+    beneath.push_back(background("exact " + std::to_string(beneath.size()), std::move(own), y,
+                                 std::move(mark), look.colour));
+  }
+  beneath.insert(beneath.end(), layers.begin(), layers.end());
+  layers = std::move(beneath);
 }
 
 }  // namespace
 
-Json small_multiples(Json spec, const Panel& panel) {
+std::set<std::string> exact_series(const Panel& panel) {
+  std::set<std::string> exact;
+  for (const Placed& placed : panel.cells) {
+    if (placed.cell->mechanism == exact_mechanism) exact.insert(placed.series);
+  }
+  return exact;
+}
+
+Json small_multiples(Json spec, const Panel& panel, const Palette& palette) {
   Parts parts(spec["data"]["values"]);
   Json layers = Json::array();
   flatten({{"layer", spec["layer"]}}, layers);
   for (Json& layer : layers) adapt(layer, parts);
-  add_background(layers, background_rows(spec["data"]["values"]));
+  add_backgrounds(layers, spec["data"]["values"], panel, palette);
   Json encoding = std::move(spec["encoding"]);
   if (encoding.contains("color")) encoding["color"]["legend"] = nullptr;
   Json unit = {{"width", facet_width},

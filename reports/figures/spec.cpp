@@ -51,6 +51,16 @@ std::string implementations(const Panel& panel) {
   return text;
 }
 
+/// "Grey: the others. Thin: exact attention (softmax).", for a figure of small multiples.
+std::string background_words(const Panel& panel) {
+  std::string exact;
+  for (const std::string& series : exact_series(panel)) {
+    exact += (exact.empty() ? "" : ", ") + text::name_in_sentence(series);
+  }
+  return "Grey: the others." +
+         (exact.empty() ? "" : " Thin in every panel: exact attention (" + exact + ").");
+}
+
 /// Pixels that values on a logarithmic axis keep from the frame, so that marks of failures have
 /// room.
 int y_padding(const Panel& panel) { return std::min(16 + 10 * failure_height(panel), 66); }
@@ -106,7 +116,9 @@ std::vector<double> numeric_axis(const Panel& panel) {
   return values;
 }
 
-bool is_logarithmic(const Panel& panel) { return grows_by_factors(numeric_axis(panel)); }
+bool is_logarithmic(const Panel& panel) {
+  return panel.logarithmic.value_or(grows_by_factors(numeric_axis(panel)));
+}
 
 Json x_encoding(const Panel& panel, const std::vector<double>& further) {
   const std::vector<double> values = numeric_axis(panel);
@@ -224,8 +236,9 @@ Figure framed(Framing framing, const Panel& panel, const Palette& palette) {
         {{"layer", std::move(all)}, {"resolve", {{"scale", {{"y", "independent"}}}}}});
   }
   if (framing.joins && !framing.labelled && panel.series.size() >= crowded) {
-    figure.spec = small_multiples(std::move(figure.spec), panel);
-    figure.caption += figure.caption.empty() ? "Grey: the others." : " Grey: the others.";
+    figure.spec = small_multiples(std::move(figure.spec), panel, palette);
+    figure.caption += figure.caption.empty() ? "" : " ";
+    figure.caption += background_words(panel);
   }
   return figure;
 }

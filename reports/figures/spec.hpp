@@ -36,7 +36,8 @@ Json x_encoding(const Panel& panel, const std::vector<double>& further = {});
 /// Encoding of field "y": logarithmic where the panel's axis is, ticks by the (then positive)
 /// values.
 Json y_encoding(const Panel& panel, const std::string& title, const std::vector<double>& values);
-/// Whether both axes of the panel's figures are logarithmic.
+/// Whether both axes of the panel's figures are logarithmic: as it says, else where its axis'
+/// values grow by factors.
 bool is_logarithmic(const Panel& panel);
 
 /// A panel's numeric axis values, ascending.

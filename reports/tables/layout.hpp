@@ -19,6 +19,15 @@ struct Placed {
   std::optional<Json> x;  ///< the axis' value; nothing where this cell has no such option
 };
 
+/// The axes of the paper's figure that a suite follows, as far as they are known.
+struct PaperAxes {
+  std::string figure;               ///< "Latte v1, Figure 2"
+  std::string source;               ///< what they are known from
+  std::optional<bool> logarithmic;  ///< both of them
+  std::string time_unit;            ///< "ms"; empty where it is not known
+  std::string memory_unit;          ///< likewise, "MiB"
+};
+
 /// Cells that belong in one picture: same task, same values of every setting but the axis.
 struct Panel {
   std::string task;
@@ -30,10 +39,15 @@ struct Panel {
   std::vector<Placed> cells;         ///< in the plan's order
   const Values* ceilings = nullptr;  ///< of the device of the first cell
   bool ranked = true;                ///< by a verdict; not so where cells are of several results
+  PaperAxes paper = {};
+  std::optional<bool> logarithmic = {};  ///< its axes; where not said, as the values suit
 
   /// The facet in words: "pass=forward, scope=mix"; empty without facets.
   std::string facet_text() const;
 };
+
+/// The mechanism that is exact attention, by any implementation.
+inline constexpr const char* exact_mechanism = "softmax";
 
 /// Settings over which a training is selected (selection.hpp): cells that differ in these alone
 /// stand at one place.

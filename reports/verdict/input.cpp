@@ -15,9 +15,6 @@
 namespace attnbench::reports::verdict {
 namespace {
 
-/// The mechanism that is exact attention, by any implementation.
-constexpr const char* exact_mechanism = "softmax";
-
 std::optional<double> place_of(const std::optional<Json>& x) {
   return x && x->is_number() ? std::optional(x->get<double>()) : std::nullopt;
 }
