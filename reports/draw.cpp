@@ -6,6 +6,7 @@
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
 #include "reports/figures/kinds.hpp"
+#include "reports/figures/spec.hpp"
 #include "reports/training/accuracy.hpp"
 #include "reports/training/confusion.hpp"
 #include "reports/training/cost.hpp"
@@ -84,11 +85,38 @@ std::vector<LineCrossing> crossings_on(const Panel& panel) {
   return all;
 }
 
+/// Adds the figure on the paper's axes, where they are known and not those of the plain one.
+void add_on_paper_axes(Figures& figures, Panel panel, const Palette& palette, LineRequest request) {
+  const PaperAxes& paper = panel.paper;
+  if (!paper.logarithmic || *paper.logarithmic == is_logarithmic(panel)) return;
+  panel.logarithmic = paper.logarithmic;
+  request.what = "paper_" + request.what;
+  request.title += ", on the paper's axes";
+  request.caption += " Axes as in " + paper.figure + ", by " + paper.source + ".";
+  add(figures, line_figure(panel, palette, request));
+}
+
+LineRequest peak_request(const Panel& panel, const Rows& published) {
+  LineRequest request = byte_request("peak_memory", "Peak memory, inputs and outputs included",
+                                     "peak", &result::CellRecord::memory, "peak_bytes");
+  request.caption = "Counted by the allocator in a pass of its own.";
+  request.published = published_bytes(published, panel);
+  request.unit = panel.paper.memory_unit;
+  return request;
+}
+
 Figures draw_time(const Panel& panel, const Palette& palette, const Rows& published) {
   LineRequest request = time_request("time", "Time of " + timed(panel), "");
   request.published = published_times(published, panel);
   request.crossings = crossings_on(panel);
-  return time_of(panel, palette, request);
+  request.unit = panel.paper.time_unit;
+  Figures figures = time_of(panel, palette, request);
+  add_on_paper_axes(figures, panel, palette, request);
+  // Beside it, as in the paper.
+  if (!panel.paper.memory_unit.empty()) {
+    add_on_paper_axes(figures, panel, palette, peak_request(panel, published));
+  }
+  return figures;
 }
 
 Figures draw_step_time(const Panel& panel, const Palette& palette, const Rows& published) {
@@ -115,11 +143,8 @@ Figures draw_memory(const Panel& panel, const Palette& palette, const Rows& publ
   Figures figures;
   LineRequest workspace = byte_request("workspace", "Workspace: memory beyond inputs and outputs",
                                        "workspace", &result::CellRecord::memory, "workspace_bytes");
-  workspace.caption = "Counted by the allocator in a pass of its own.";
-  LineRequest peak = byte_request("peak_memory", "Peak memory, inputs and outputs included", "peak",
-                                  &result::CellRecord::memory, "peak_bytes");
-  peak.caption = workspace.caption;
-  peak.published = published_bytes(published, panel);
+  const LineRequest peak = peak_request(panel, published);
+  workspace.caption = peak.caption;
   add(figures, line_figure(panel, palette, workspace));
   add(figures, line_figure(panel, palette, peak));
   return figures;

@@ -91,10 +91,20 @@ std::vector<const Panel*> beside(const std::vector<Panel>& panels, const Panel& 
   return all.front() == &panel ? all : std::vector<const Panel*>{};
 }
 
+/// What is known of the axes of the paper's figure that the result's suite follows.
+PaperAxes axes_of(const result::Result& result, const std::map<std::string, PaperAxes>& known) {
+  const Json* const figure = find_value(result.suite.further, "figure");
+  if (figure == nullptr || !figure->is_string()) return {};
+  const auto found = known.find(figure->get<std::string>());
+  return found == known.end() ? PaperAxes{} : found->second;
+}
+
 std::vector<Figure> figures_of(const result::Result& result,
+                               const std::map<std::string, PaperAxes>& axes,
                                const std::vector<PublishedRow>& published,
                                std::vector<std::string>& messages) {
-  const std::vector<Panel> panels = reports::panels(result);
+  std::vector<Panel> panels = reports::panels(result);
+  for (Panel& panel : panels) panel.paper = axes_of(result, axes);
   const Palette palette(panels);
   std::vector<const Panel*> all;
   for (const Panel& panel : panels) all.push_back(&panel);
@@ -202,15 +212,14 @@ void lead_with_answer(std::vector<Figure>& figures, const verdict::Verdict& verd
   lead_with(figures.front(), ranking.headline);
 }
 
-Section section_of(const fs::path& path, result::Result result,
-                   const std::vector<claims::PaperClaim>& claims,
+Section section_of(const fs::path& path, result::Result result, const ReportOptions& options,
                    std::vector<std::string>& messages) {
   Section section;
   section.source = path.string();
   section.result = std::move(result);
   section.verdicts = verdicts_beside(path, messages);
   section.verdict = verdict::verdict_of(section.result);
-  section.claims = claims::evaluate_all(claims, section.result);
+  section.claims = claims::evaluate_all(options.claims, section.result);
   const auto published = published_of(section.result.suite.published, path, messages);
   if (section.verdicts) {
     if (auto forest = forest_figure(*section.verdicts)) {
@@ -219,7 +228,7 @@ Section section_of(const fs::path& path, result::Result result,
       section.verdict_figures = 1;
     }
   }
-  for (Figure& figure : figures_of(section.result, published, messages)) {
+  for (Figure& figure : figures_of(section.result, options.axes, published, messages)) {
     section.figures.push_back(std::move(figure));
   }
   if (!section.verdicts) lead_with_answer(section.figures, section.verdict);
@@ -227,13 +236,13 @@ Section section_of(const fs::path& path, result::Result result,
 }
 
 std::vector<Section> read_sections(const std::vector<fs::path>& results,
-                                   const std::vector<claims::PaperClaim>& claims, Report& report) {
+                                   const ReportOptions& options, Report& report) {
   std::vector<Section> sections;
   std::set<std::string> names_taken;
   for (const fs::path& path : results) {
     try {
       for (result::Result& part : parts_of(path)) {
-        Section section = section_of(path, std::move(part), claims, report.messages);
+        Section section = section_of(path, std::move(part), options, report.messages);
         make_unique(section.figures, names_taken,
                     results.size() == 1 ? "" : safe(section.result.suite.name) + "_");
         sections.push_back(std::move(section));
@@ -370,7 +379,7 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
                        : results.size() == 1 ? folder_of(results.front())
                                              : fs::path("report");
   Report report;
-  std::vector<Section> sections = read_sections(results, options.claims, report);
+  std::vector<Section> sections = read_sections(results, options, report);
   if (auto joint = joint_section(sections, options)) {
     report.compared = joint->verdicts;
     std::set<std::string> names;

@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/result/document.hpp"
 #include "reports/claims/claim.hpp"
 #include "reports/figures/verdicts.hpp"
+#include "reports/tables/layout.hpp"
 #include "reports/verdict/verdict.hpp"
 
 namespace attnbench::reports {
@@ -21,6 +23,8 @@ struct ReportOptions {
   std::vector<claims::PaperClaim> claims = {};  ///< shown on the page of a result of their suite
   /// What a page of two results says of the cells that both have; their names are filled in.
   std::function<Verdicts(const result::Result& base, const result::Result& changed)> compared = {};
+  /// By the paper's figure that a suite names: "latte_v1.figure_2".
+  std::map<std::string, PaperAxes> axes = {};
 };
 
 struct Report {

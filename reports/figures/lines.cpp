@@ -223,6 +223,16 @@ bool add_crossings(Json& layers, const Panel& panel, const Json& y, const Json& 
   return true;
 }
 
+/// The scale of these values in the unit that is asked for.
+Scale scale_of(const LineRequest& request, const std::vector<double>& values) {
+  for (const auto* scales : {&time_scales(), &byte_scales()}) {
+    for (const Scale& scale : *scales) {
+      if (scale.unit == request.unit) return scale;
+    }
+  }
+  return request.scale(values);
+}
+
 /// Where each line ends, by what counts; by what was disturbed where there is nothing else.
 std::vector<LineEnd> ends_of(const Panel& panel, const Json& rows, const Json& published) {
   std::vector<LineEnd> ends;
@@ -295,7 +305,7 @@ std::optional<Figure> line_figure(const Panel& panel, const Palette& palette,
     if (!point.disturbed) values.push_back(point.measured.value);
   }
   if (values.empty()) values.push_back(points.front().measured.value);
-  const Scale scale = request.scale(values);
+  const Scale scale = scale_of(request, values);
   const Contents contents = contents_of(panel, points, request, scale.factor);
   const Json published = published_rows(request, scale.factor);
   std::vector<double> heights = contents.heights;

@@ -53,16 +53,23 @@ Quantity number_quantity(Values CellRecord::*part, const std::string& key) {
   };
 }
 
-Scale time_scale(const std::vector<double>& seconds) {
-  return choose(typical(seconds), {{1, "s"}, {1e3, "ms"}, {1e6, "µs"}});
+const std::vector<Scale>& time_scales() {
+  static const std::vector<Scale> scales{{1, "s"}, {1e3, "ms"}, {1e6, "µs"}};
+  return scales;
 }
 
-Scale byte_scale(const std::vector<double>& bytes) {
+const std::vector<Scale>& byte_scales() {
   constexpr double kibi = 1024;
-  return choose(
-      typical(bytes),
-      {{1 / (kibi * kibi * kibi), "GiB"}, {1 / (kibi * kibi), "MiB"}, {1 / kibi, "KiB"}, {1, "B"}});
+  static const std::vector<Scale> scales{
+      {1 / (kibi * kibi * kibi), "GiB"}, {1 / (kibi * kibi), "MiB"}, {1 / kibi, "KiB"}, {1, "B"}};
+  return scales;
 }
+
+Scale time_scale(const std::vector<double>& seconds) {
+  return choose(typical(seconds), time_scales());
+}
+
+Scale byte_scale(const std::vector<double>& bytes) { return choose(typical(bytes), byte_scales()); }
 
 Json tooltip(const std::vector<std::pair<std::string, std::string>>& own) {
   Json list = Json::array();

@@ -38,8 +38,12 @@ struct Scale {
   double factor = 1;
   std::string unit;
 };
+/// The one that suits most of the values.
 Scale time_scale(const std::vector<double>& seconds);
 Scale byte_scale(const std::vector<double>& bytes);
+/// All that there are, the greatest unit first.
+const std::vector<Scale>& time_scales();
+const std::vector<Scale>& byte_scales();
 
 /// The encoding of tooltips: `own` (field, title) first, then the provenance.
 Json tooltip(const std::vector<std::pair<std::string, std::string>>& own);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "core/failure.hpp"
@@ -279,4 +280,49 @@ TEST_CASE("a figure of times marks where a line crosses exact attention", "[repo
   const auto none = test::result_of(cells);
   const auto plain = reports::draw("time", test::first_panel(none), {"softmax", "linear"}, {});
   CHECK_THAT(plain.at(0).spec.dump(), !Catch::Contains("crossings"));
+}
+
+TEST_CASE("what follows a paper's figure is drawn on its axes, too, memory beside time",
+          "[reports]") {
+  std::vector<result::CellRecord> cells;
+  for (const int length : {256, 512, 1024}) {
+    test::CellBuilder cell("softmax");
+    cell.named(std::to_string(length)).length(length).took(1e-9 * length * length);
+    cell.memory["peak_bytes"] = 1024.0 * length;
+    cells.push_back(cell);
+  }
+  const auto result = test::result_of(cells);
+  reports::Panel panel = test::first_panel(result);
+  const auto drawn = [&](const char* name) { return reports::draw(name, panel, {"softmax"}, {}); };
+  REQUIRE(drawn("time").size() == 1);
+  CHECK(test::layers_of(drawn("time")[0].spec)[0]["encoding"]["y"]["title"] == "time (µs)");
+  panel.paper = {"Latte v1, Figure 2", "the authors' code", false, "ms", "MiB"};
+  const auto figures = drawn("time");
+  REQUIRE(figures.size() == 3);
+  CHECK(figures[0].what == "time");
+  CHECK(figures[1].name == "kernel_paper_time");
+  CHECK(figures[2].name == "kernel_paper_peak_memory");
+  CHECK(figures[1].title == figures[0].title + ", on the paper's axes");
+  CHECK_THAT(figures[1].caption,
+             Catch::Contains(" Axes as in Latte v1, Figure 2, by the authors' code."));
+  const auto axis = [](const reports::Figure& figure) {
+    return test::layers_of(figure.spec)[0]["encoding"]["y"];
+  };
+  // Its units in all figures, its scale in those on its axes.
+  CHECK(axis(figures[0])["title"] == "time (ms)");
+  CHECK(axis(figures[0])["scale"]["type"] == "log");
+  CHECK(axis(figures[1])["title"] == "time (ms)");
+  CHECK_FALSE(axis(figures[1])["scale"].contains("type"));
+  CHECK(axis(figures[1])["scale"]["domain"][0] == 0);
+  CHECK(axis(figures[2])["title"] == "peak (MiB)");
+  CHECK(figures[0].spec["encoding"]["x"]["scale"]["type"] == "log");
+  CHECK_FALSE(figures[1].spec["encoding"]["x"]["scale"].contains("type"));
+  CHECK(axis(drawn("memory").back())["title"] == "peak (MiB)");
+  // A paper that has logarithmic axes, no memory, or only a unit adds nothing of that.
+  panel.paper.memory_unit.clear();
+  CHECK(drawn("time").size() == 2);
+  for (const std::optional<bool> scale : {std::optional<bool>(true), std::optional<bool>()}) {
+    panel.paper.logarithmic = scale;
+    CHECK(drawn("time").size() == 1);
+  }
 }

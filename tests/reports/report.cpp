@@ -61,6 +61,27 @@ TEST_CASE("results that were written earlier draw, read and compare as they are"
   }
 }
 
+TEST_CASE("the axes of the figure that a suite names, and of no other, are those of its report",
+          "[reports]") {
+  const test::TemporaryFolder folder;
+  result::Result result = test::fixture_result();
+  const auto figures_on = [&](const char* figure) {
+    result.suite.further["figure"] = figure;
+    result::write_result(folder / "result.json", result);
+    reports::ReportOptions options;
+    options.out = folder / "out";
+    options.render = false;
+    options.axes["latte_v1.figure_2"] = {"Latte v1, Figure 2", "its code", false, "ms", ""};
+    std::size_t found = 0;
+    for (const fs::path& file : reports::write_report({folder / "result.json"}, options).figures) {
+      found += file.filename().string().find("_paper_time") != std::string::npos;
+    }
+    return found;
+  };
+  CHECK(figures_on("latte_v1.figure_2") > 0);
+  CHECK(figures_on("latte_v1.figure_4") == 0);
+}
+
 TEST_CASE("a report without pictures has specifications, tables and a page", "[reports]") {
   const test::TemporaryFolder folder;
   result::Result result = test::fixture_result();

@@ -17,6 +17,7 @@
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/compare/compare.hpp"
 #include "harness/program/run/folder/samples.hpp"
+#include "harness/program/suite/figure_list.hpp"
 #include "reports/tables/csv.hpp"
 #include "reports/verdict/document.hpp"
 
@@ -113,6 +114,7 @@ int run_report(const ReportArguments& arguments) {
   options.force = arguments.force;
   options.claims = known_claims();
   options.compared = compared;
+  options.axes = suite::paper_axes();
   const reports::Report report =
       reports::write_report({arguments.results.begin(), arguments.results.end()}, options);
   for (const std::string& message : report.messages)

@@ -4,7 +4,9 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "core/failure.hpp"
 #include "core/text/spelling.hpp"
+#include "reports/figures/points.hpp"
 
 namespace attnbench::suite {
 
@@ -39,6 +41,25 @@ PaperFigure figure_from(const Json& json) {
   return figure;
 }
 
+/// A member that is one of `words`, or is not there.
+std::string word_of(const Json& json, const char* member, const std::vector<std::string>& words) {
+  if (!json.contains(member)) return "";
+  const Json& value = json[member];
+  const bool known =
+      value.is_string() && std::find(words.begin(), words.end(), value) != words.end();
+  if (known) return value;
+  std::string expected;
+  for (const std::string& word : words) expected += (expected.empty() ? "" : ", ") + word;
+  throw UsageFailure("/axes/" + std::string(member) + ": expected one of " + expected + ", found " +
+                     value.dump());
+}
+
+std::vector<std::string> units_of(const std::vector<reports::Scale>& scales) {
+  std::vector<std::string> units;
+  for (const reports::Scale& scale : scales) units.push_back(scale.unit);
+  return units;
+}
+
 Picture picture_from(const Json& json) {
   return {json.at("suite"),  json.value("profile", "quick"),
           json.at("figure"), json.at("file"),
@@ -53,6 +74,42 @@ std::vector<Item> all_of(const char* key, Item (*from)(const Json&)) {
 }
 
 }  // namespace
+
+reports::PaperAxes axes_from(const Json& json, const std::string& label) {
+  if (!json.is_object()) throw UsageFailure("/axes: expected an object, found " + json.dump());
+  for (const auto& [member, value] : json.items()) {
+    const std::vector<std::string> members{"source", "scale", "time", "memory"};
+    if (std::find(members.begin(), members.end(), member) == members.end()) {
+      throw UsageFailure("/axes/" + member + ": no member of axes; " +
+                         text::suggestion(member, members));
+    }
+  }
+  reports::PaperAxes axes;
+  axes.figure = label;
+  if (!json.contains("source") || !json["source"].is_string() || json["source"] == "") {
+    throw UsageFailure("/axes/source: expected a text that says what the axes are known from");
+  }
+  axes.source = json["source"];
+  const std::string scale = word_of(json, "scale", {"linear", "log"});
+  if (!scale.empty()) axes.logarithmic = scale == "log";
+  axes.time_unit = word_of(json, "time", units_of(reports::time_scales()));
+  axes.memory_unit = word_of(json, "memory", units_of(reports::byte_scales()));
+  if (json.size() < 2) throw UsageFailure("/axes: expected one of scale, time and memory, too");
+  return axes;
+}
+
+const std::map<std::string, reports::PaperAxes>& paper_axes() {
+  static const std::map<std::string, reports::PaperAxes> known = [] {
+    std::map<std::string, reports::PaperAxes> all;
+    for (const Json& json : document().at("figures")) {
+      if (!json.contains("axes")) continue;
+      const PaperFigure figure = figure_from(json);
+      all.emplace(figure.name, axes_from(json["axes"], figure.label));
+    }
+    return all;
+  }();
+  return known;
+}
 
 const std::vector<PaperFigure>& paper_figures() {
   static const std::vector<PaperFigure> figures = all_of("figures", figure_from);

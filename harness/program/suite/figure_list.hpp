@@ -2,8 +2,12 @@
 // program holds.
 #pragma once
 
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "reports/tables/layout.hpp"
 
 namespace attnbench::suite {
 
@@ -26,6 +30,14 @@ struct Picture {
   std::string alt;      ///< for those who do not see it
   std::string caption;
 };
+
+/// The axes of a figure `label`, as the list's member "axes" has them: a `source`, and of `scale`
+/// ("linear" or "log", of both axes), `time` and `memory` (units) what is known. Throws
+/// UsageFailure naming member and expectation.
+reports::PaperAxes axes_from(const nlohmann::json& json, const std::string& label);
+
+/// The axes that the list knows, by the figure's name.
+const std::map<std::string, reports::PaperAxes>& paper_axes();
 
 /// The figures and tables in the order of the papers, and within one figures before tables.
 const std::vector<PaperFigure>& paper_figures();

@@ -17,6 +17,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
+#include "harness/program/suite/figure_list.hpp"
 #include "harness/program/suite/known_suites.hpp"
 #include "reports/report.hpp"
 #include "reports/tables/tables.hpp"
@@ -118,6 +119,7 @@ void make_report(const std::filesystem::path& folder, const MeasureArguments& ar
     reports::ReportOptions options;
     options.force = arguments.force;
     options.claims = known_claims();
+    options.axes = suite::paper_axes();
     const reports::Report report = reports::write_report({folder}, options);
     for (const std::string& message : report.messages) {
       std::cerr << text::bounded_message(message) << "\n";

@@ -34,7 +34,15 @@ std::string refusal_of(const std::string& figure) {
 
 /// Whether a file of the suite's report may have this name: a label of a task, then a figure that
 /// the task or the suite lists, or any known one where neither lists some.
-bool draws_it(const nlohmann::json& document, const std::string& file) {
+bool draws_it(const nlohmann::json& document, std::string file) {
+  // On the paper's axes, which have to be known.
+  const std::size_t paper = file.find("_paper_");
+  if (paper != std::string::npos) {
+    const auto& axes = suite::paper_axes();
+    const auto known = axes.find(document.value("figure", ""));
+    if (known == axes.end() || !known->second.logarithmic) return false;
+    file.erase(paper, std::string("_paper").size());
+  }
   nlohmann::json tasks = document.value("tasks", nlohmann::json::object());
   if (tasks.empty()) tasks[document.value("task", "kernel")] = nlohmann::json::object();
   for (const auto& [label, task] : tasks.items()) {
@@ -75,6 +83,40 @@ TEST_CASE("The list has the 31 figures and tables with results, each once", "[fi
   CHECK(suite::find_paper_figure("latte_v2.figure_9") == nullptr);
 }
 
+TEST_CASE("The axes of a paper's figure are a scale and units", "[figures]") {
+  using nlohmann::json;
+  const auto axes = suite::paper_axes().at("latte_v1.figure_2");
+  CHECK(axes.figure == "Latte v1, Figure 2");
+  CHECK((axes.logarithmic == false && axes.time_unit == "ms" && axes.memory_unit == "MiB"));
+  CHECK_FALSE(
+      suite::paper_axes().at("latte_v2.figure_7").logarithmic);  // the caption has a unit only
+  CHECK(suite::axes_from({{"scale", "log"}, {"source", "s"}}, "").logarithmic == true);
+  const auto refusal = [](const json& bad) -> std::string {
+    try {
+      suite::axes_from(bad, "");
+    } catch (const UsageFailure& failure) {
+      return failure.what();
+    }
+    return "not refused: " + bad.dump();
+  };
+  CHECK_THAT(refusal("linear"), Contains("/axes: expected an object"));
+  CHECK_THAT(refusal({{"scale", "lin"}, {"source", "s"}}),
+             Contains("/axes/scale: expected one of linear, log, found \"lin\""));
+  CHECK_THAT(refusal({{"scale", 2}, {"source", "s"}}),
+             Contains("/axes/scale: ") && Contains("found 2"));
+  CHECK_THAT(refusal({{"time", "MiB"}, {"source", "s"}}),
+             Contains("/axes/time: ") && Contains("ms"));
+  CHECK_THAT(refusal({{"memory", "ms"}, {"source", "s"}}),
+             Contains("/axes/memory: ") && Contains("MiB"));
+  CHECK_THAT(refusal({{"scales", "log"}, {"source", "s"}}),
+             Contains("/axes/scales: no member") && Contains("did you mean \"scale\"?"));
+  CHECK_THAT(refusal({{"scale", "log"}}), Contains("/axes/source: expected a text"));
+  CHECK_THAT(refusal({{"scale", "log"}, {"source", ""}}),
+             Contains("/axes/source: expected a text"));
+  CHECK_THAT(refusal({{"scale", "log"}, {"source", 1}}), Contains("/axes/source: expected a text"));
+  CHECK_THAT(refusal({{"source", "s"}}), Contains("expected one of scale, time and memory"));
+}
+
 TEST_CASE("A suite may name a figure of the list and no other", "[figures]") {
   CHECK(refusal_of("lavo.table_10").empty());
   CHECK_THAT(refusal_of("lavo.table_1O"),
@@ -110,5 +152,6 @@ TEST_CASE("Pictures are figures that their suites draw", "[figures]") {
   CHECK(draws_it(document, "kernel_peak_memory"));
   CHECK_FALSE(draws_it(document, "kernel_slopes"));  // known, and not asked for
   CHECK_FALSE(draws_it(document, "kernel_sloops"));
+  CHECK_FALSE(draws_it(document, "kernel_paper_time"));  // of a table, which has no axes
   CHECK_FALSE(draws_it(document, "decode_time"));
 }
