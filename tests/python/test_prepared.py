@@ -71,6 +71,21 @@ def test_texts_are_their_bytes(
         assert read == {("pos", texts[0]), ("neg", texts[1])}
 
 
+def test_a_text_of_bytes_is_found_by_its_tokens(program: str, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"to be or not to be\n" * 100)
+    words = [program, "data", "lm", f"--from={text}", f"--out={tmp_path}"]
+    subprocess.run(words, check=True, capture_output=True)
+    found = attnbench.data("lm", tmp_path, tokens="bytes", vocabulary=256)
+    assert "tokens" not in found.settings  # as of data from before there was the setting
+    assert found.train.tokens[:5].tobytes() == b"to be"
+    with pytest.raises(attnbench.BadData, match="was prepared with tokens=bytes"):
+        attnbench.data("lm", tmp_path, tokens="words")
+    subprocess.run([*words, "--set=tokens=words"], check=True, capture_output=True)
+    assert attnbench.data("lm", tmp_path, tokens="words").vocabulary == 256
+    assert attnbench.data("lm", tmp_path, tokens="bytes").file == found.file
+
+
 def test_what_is_missing_or_damaged_is_refused(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

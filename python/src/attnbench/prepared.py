@@ -17,6 +17,9 @@ from attnbench.errors import BadData
 
 _SPLITS = ("train", "validation", "test")
 
+# What data have that say nothing of it: texts as bytes, as all were before there were tokens.
+_UNSAID: Mapping[str, Mapping[str, Any]] = {"lm": {"tokens": "bytes", "vocabulary": 256}}
+
 # tasks/data/cache_format.hpp describes the bytes; all numbers are little-endian.
 _VERSION = 1
 _MAGIC = b"ATTNLRA\n"
@@ -212,11 +215,12 @@ class _File:
         """In what it is other than wanted; empty where in nothing."""
         if self._description["task"] != task:
             return f"holds data of {self._description['task']}"
+        known = {**_UNSAID.get(task, {}), **self.settings}
         for name, value in settings.items():
-            if name not in self.settings:
-                return f"says nothing of {name}; its settings: {', '.join(self.settings)}"
-            if self.settings[name] != value:
-                return f"was prepared with {name}={self.settings[name]}"
+            if name not in known:
+                return f"says nothing of {name}; its settings: {', '.join(known)}"
+            if known[name] != value:
+                return f"was prepared with {name}={known[name]}"
         return ""
 
     def read(self) -> PreparedData:
