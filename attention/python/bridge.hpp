@@ -42,7 +42,7 @@ class Instance {
 /// Observations in this process.
 struct Observed {
   std::optional<double> call_seconds;     ///< of an empty Python function, called in the same way
-  std::optional<double> compile_seconds;  ///< what the first call took beyond the second
+  std::optional<double> compile_seconds;  ///< what the first call took beyond later ones
   std::vector<std::string> notes;
   std::vector<std::string> files;  ///< all that were imported beside libraries
 };

@@ -138,6 +138,31 @@ idle.patterns = ["causal"]
   CHECK(cells_of(bench / "run").at("idle")["python"]["call_share"].get<double>() > 0.05);
 }
 
+TEST_CASE("a second call that compiles, too, hides nothing of the first one's",
+          "[program][python]") {
+  if (!have_python()) return;
+  PythonBench bench;
+  bench.write("slow.py", R"(
+import time
+
+calls = 0
+
+def slow(query, key, value):
+    global calls
+    calls += 1
+    if calls <= 2:
+        time.sleep(0.3)
+    return value.clone()
+
+slow.patterns = ["causal"]
+)");
+  const Finished ran = bench.run(
+      "run python:slow.py:slow --length 4 --rounds 1 --out run --no-ceilings --no-report");
+  INFO(ran.out << ran.err);
+  CHECK(ran.exit_code == 0);
+  CHECK(cells_of(bench / "run").at("slow")["python"]["compile_seconds"].get<double>() > 0.2);
+}
+
 TEST_CASE("a worker without its bridge to Python says what to install", "[program][python]") {
   const PythonBench bench;
   // The bridge is looked for beside the library of mechanisms, which is alone in this folder.

@@ -124,7 +124,8 @@ class Callable {
 class MadeInPython;
 /// The one that was called last; null where it is gone.
 MadeInPython* last_called = nullptr;
-double longest_compile = -1;
+/// What the first call of each took beyond its usual one.
+std::vector<double> compiles;
 
 class MadeInPython final : public Instance {
  public:
@@ -245,7 +246,7 @@ class MadeInPython final : public Instance {
     return py::str(py::type::of(value).attr("__name__")).cast<std::string>();
   }
 
-  /// Runs a call, times the first two, and looks at what it left behind.
+  /// Runs a call, times the first ones, and looks at what it left behind.
   template <class Call>
   at::Tensor checked(const Inputs& inputs, const Call& call) {
     const Surroundings before;
@@ -276,9 +277,20 @@ class MadeInPython final : public Instance {
   }
 
   void note_time(double seconds) {
+    constexpr std::size_t enough = 16;
     last_called = this;
-    if (++calls_ == 1) first_seconds_ = seconds;
-    if (calls_ == 2) longest_compile = std::max({longest_compile, first_seconds_ - seconds, 0.0});
+    if (call_seconds_.size() == enough) return;
+    call_seconds_.push_back(seconds);
+    if (call_seconds_.size() == 1) return;
+    std::vector<double> later(call_seconds_.begin() + 1, call_seconds_.end());
+    // The lower median: the second call may compile, too, and the third be the last.
+    const auto middle = later.begin() + static_cast<std::ptrdiff_t>((later.size() - 1) / 2);
+    std::nth_element(later.begin(), middle, later.end());
+    if (!compile_) {
+      compile_ = compiles.size();
+      compiles.push_back(0);
+    }
+    compiles[*compile_] = std::max(0.0, call_seconds_.front() - *middle);
   }
 
   at::Tensor output_of(py::handle value, const Inputs& inputs) const {
@@ -321,8 +333,8 @@ class MadeInPython final : public Instance {
   std::string query_;
   std::optional<Callable> call_;
   std::optional<Callable> step_;
-  int calls_ = 0;
-  double first_seconds_ = 0;
+  std::vector<double> call_seconds_;    ///< of the first calls
+  std::optional<std::size_t> compile_;  ///< place in compiles
 };
 
 class PythonBridge final : public Bridge {
@@ -354,7 +366,9 @@ class PythonBridge final : public Bridge {
   Observed observed() override {
     Observed seen;
     if (last_called != nullptr) seen.call_seconds = last_called->empty_call_seconds();
-    if (longest_compile >= 0) seen.compile_seconds = longest_compile;
+    if (!compiles.empty()) {
+      seen.compile_seconds = *std::max_element(compiles.begin(), compiles.end());
+    }
     guarded([&] {
       seen.files = glue("imported_files")().cast<std::vector<std::string>>();
       const auto runtimes = glue("openmp_runtimes")().cast<std::vector<std::string>>();

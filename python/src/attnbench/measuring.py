@@ -32,7 +32,8 @@ class Measurement:
     (order statistics, 95 %), the "range" of the rounds, or the "samples" of one round.
     rounds_disturbed: how many of them are. workspace_bytes: allocated during the call beside its
     output; peak_bytes: with inputs and output. compile_seconds: what the first call, which is not
-    timed, took beyond the second, as where torch.compile works. What was not measured is None.
+    timed, took beyond the median of later ones, as where torch.compile works. What was not measured
+    is None.
     record: everything, as result.json has it.
     """
 
