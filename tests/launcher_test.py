@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the launcher answers where nothing is built, that it builds nothing for it, and how it
-says how far a build is."""
+"""Checks what the launcher answers where nothing is built, that it builds nothing for it, how it says
+how far a build is, and which commit a build notes."""
 
 import os
 import pathlib
@@ -192,6 +192,36 @@ class BuildProgress(unittest.TestCase):
         left = lambda *numbers: self.shell('time_left "$@"', *numbers)
         self.assertEqual(left(60, 18, 374), "")
         self.assertEqual(left(60, 19, 374), ", 19 min left")
+
+
+class NotedCommit(unittest.TestCase):
+    """cmake/commit.cmake in a checkout, with changes, and in sources unpacked inside another checkout."""
+
+    def noted(self, sources):
+        file = sources.parent / "noted"
+        file.write_text("of an earlier build")
+        subprocess.run(["cmake", f"-DSOURCES={sources}", f"-DFILE={file}", "-P", ROOT / "cmake/commit.cmake"],
+                       check=True, timeout=60)
+        return file.read_text().strip() if file.exists() else None
+
+    def test_it_is_that_of_the_sources_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            checkout = pathlib.Path(folder) / "a checkout"
+            unpacked = checkout / "attnbench-0.1.0"
+            unpacked.mkdir(parents=True)
+            (checkout / "file").write_text("one")
+            (unpacked / "file").write_text("one")
+            git = ["git", "-C", str(checkout), "-c", "user.name=a", "-c", "user.email=a@b"]
+            for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+                subprocess.run(git + words, check=True, timeout=60)
+            commit = subprocess.run(git + ["rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+            self.assertEqual(self.noted(checkout), commit)
+            (checkout / "file").write_text("two")
+            self.assertEqual(self.noted(checkout), commit + "+")
+            self.assertIsNone(self.noted(unpacked))
+            link = pathlib.Path(folder) / "link"
+            link.symlink_to(checkout)
+            self.assertEqual(self.noted(link), commit + "+")
 
 
 class OfferOfPython(unittest.TestCase):

@@ -4,11 +4,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -116,19 +113,6 @@ std::vector<fs::path> files_of(const fs::path& plugin) {
   return {plugin};
 }
 
-/// What git says in a folder; empty where there is no git or no repository.
-std::string git(const fs::path& where, const std::string& arguments) {
-  const std::string folder = where.string();
-  if (folder.find('\'') != std::string::npos) return {};
-  const std::string command = "git -C '" + folder + "' " + arguments + " 2>/dev/null";
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::string out;
-  std::array<char, 4096> block;
-  while (pipe && std::fgets(block.data(), block.size(), pipe.get()) != nullptr) out += block.data();
-  while (!out.empty() && out.back() == '\n') out.pop_back();
-  return out;
-}
-
 }  // namespace
 
 ATTNBENCH_JSON_CODEC(Build) { JSON_MAYBE(plugins, worker); }
@@ -156,12 +140,10 @@ std::string joint_fingerprint(const std::vector<Build>& builds) {
 }
 
 std::string commit_in(const fs::path& folder) {
+  std::string commit;
   std::ifstream built(folder / "attnbench.commit");
-  if (std::string commit; std::getline(built, commit) && !commit.empty()) return commit;
-  const std::string commit = git(folder, "rev-parse HEAD");
-  const bool dirty =
-      !commit.empty() && !git(folder, "status --porcelain --untracked-files=no").empty();
-  return dirty ? commit + "+" : commit;
+  std::getline(built, commit);
+  return commit;
 }
 
 result::Provenance provenance(const std::string& binary) {

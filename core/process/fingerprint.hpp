@@ -47,7 +47,7 @@ result::Provenance provenance(const std::string& binary);
 
 /// The commit that the programs in `folder` were built from, with "+" where the sources were
 /// changed: of the file attnbench.commit that the build writes beside them, so that a copy of the
-/// programs keeps it; else of the checkout that holds `folder`; empty where there is neither.
+/// programs keeps it. Empty where there is none, whatever checkout holds `folder`.
 std::string commit_in(const std::filesystem::path& folder);
 
 /// The path of a cache file, $XDG_CACHE_HOME/attnbench/NAME or ~/.cache/attnbench/NAME; empty where

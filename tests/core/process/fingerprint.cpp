@@ -31,6 +31,8 @@ TEST_CASE("programs outside of a checkout keep the commit that they were built f
           "[fingerprint]") {
   const test::TemporaryFolder folder;
   CHECK(process::commit_in(folder.path()).empty());
+  // Nor do they take that of a checkout that they are installed in.
+  CHECK(process::commit_in(test::build_folder()).empty());
   write_file(folder / "attnbench.commit", "89da7a61d9b76fd370be1a79301c57a94c6f72d8+\n");
   CHECK(process::commit_in(folder.path()) == "89da7a61d9b76fd370be1a79301c57a94c6f72d8+");
   write_file(folder / "attnbench.commit", "\n");
