@@ -36,7 +36,11 @@ TEST_CASE("shards share the cells without overlap, and are merged into the resul
   CHECK(seen.size() == 6);
   for (const auto& [label, count] : seen) CHECK(count == 1);
 
+  // A run that was killed leaves its worker.
+  const auto left = bench / "one/.attnbench-worker-0";
+  write_file(left / "bin/attnbench-worker", "left");
   const Finished merged = merge("one two three", "");
+  CHECK_FALSE(std::filesystem::exists(left));
   INFO(merged.err);
   CHECK(merged.exit_code == 0);
   CHECK(std::filesystem::exists(bench / "merged/index.html"));

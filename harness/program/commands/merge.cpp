@@ -53,6 +53,11 @@ void print_notes(const run::Merged& merged) {
   }
 }
 
+run::Share share_of(const fs::path& path) {
+  run::remove_left_workers(run::folder_holding(path));
+  return run::read_share(path);
+}
+
 /// The runs of a submission's shards; those that never began are left out.
 std::vector<run::Share> shares_of(const cluster::SubmissionFolder& folder, int jobs) {
   std::vector<run::Share> shares;
@@ -60,7 +65,7 @@ std::vector<run::Share> shares_of(const cluster::SubmissionFolder& folder, int j
   for (int index = 1; index <= jobs; ++index) {
     const run::RunFolder shard{folder.shard(index)};
     const bool begun = fs::exists(shard.journal(), ignored) || fs::exists(shard.result(), ignored);
-    if (begun) shares.push_back(run::read_share(shard.path));
+    if (begun) shares.push_back(share_of(shard.path));
   }
   return shares;
 }
@@ -89,7 +94,7 @@ run::Merged merged_of(const MergeArguments& arguments) {
     return run::merge(shares_of(folder, submission.jobs), choices);
   }
   std::vector<run::Share> shares;
-  for (const std::string& path : arguments.runs) shares.push_back(run::read_share(path));
+  for (const std::string& path : arguments.runs) shares.push_back(share_of(path));
   return run::merge(std::move(shares), choices);
 }
 

@@ -16,6 +16,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/compare/compare.hpp"
+#include "harness/program/run/folder/run_folder.hpp"
 #include "harness/program/run/folder/samples.hpp"
 #include "harness/program/suite/figure_list.hpp"
 #include "reports/tables/csv.hpp"
@@ -129,6 +130,9 @@ int run_report(const ReportArguments& arguments) {
     print_verdict(verdict);
   }
   if (report.compared) print_compared(*report.compared, arguments);
+  for (const std::string& path : arguments.results) {
+    run::remove_left_workers(run::folder_holding(path));
+  }
   return 0;
 }
 

@@ -169,12 +169,19 @@ bool is_being_written(const std::filesystem::path& file) {
   return locked;
 }
 
+void if_not_written(const std::filesystem::path& file, const std::function<void()>& action) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  if (flock(descriptor, LOCK_SH | LOCK_NB) == 0) action();
+  close(descriptor);
+}
+
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
   descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) {
     throw JournalFailure("cannot write " + file_.string() + ": " + std::strerror(errno));
   }
-  // `watch` holds the lock for the moment of a look.
+  // `watch`, `report` and `merge` hold the lock for the moment of a look.
   bool locked = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
   for (int tries = 0; !locked && tries < 20; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

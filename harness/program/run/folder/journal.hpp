@@ -11,6 +11,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -91,6 +92,10 @@ JournalContents read_journal(const std::filesystem::path& file);
 
 /// Whether an attnbench writes to the journal now.
 bool is_being_written(const std::filesystem::path& file);
+
+/// Calls `action`, during which no attnbench can begin to write to the journal; not where one does,
+/// where there is no journal, or where files cannot be locked.
+void if_not_written(const std::filesystem::path& file, const std::function<void()>& action);
 
 class Journal {
  public:

@@ -225,8 +225,7 @@ Share read_share(const fs::path& path) {
   Share share;
   share.source = text::quotable(path.string());
   std::error_code ignored;
-  const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
-  const RunFolder run{folder};
+  const RunFolder run = folder_holding(path);
   try {
     if (fs::exists(run.journal(), ignored)) {
       const auto header = read_journal(run.journal()).header.get<JournalHeader>();

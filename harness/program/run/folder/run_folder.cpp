@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "core/failure.hpp"
+#include "harness/program/run/folder/journal.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -67,6 +68,21 @@ RunFolder find_run_folder(const fs::path& path) {
     throw UsageFailure(path.string() + " is not the folder of a run: it has no journal.jsonl");
   }
   return folder;
+}
+
+RunFolder folder_holding(const fs::path& file_or_folder) {
+  std::error_code ignored;
+  const bool folder = fs::is_directory(file_or_folder, ignored);
+  return {folder ? file_or_folder : file_or_folder.parent_path()};
+}
+
+void remove_left_workers(const RunFolder& folder) {
+  if_not_written(folder.journal(), [&] {
+    std::error_code ignored;
+    for (int side = 0;; ++side) {
+      if (fs::remove_all(folder.kept_worker(std::to_string(side)), ignored) == 0 || ignored) break;
+    }
+  });
 }
 
 }  // namespace attnbench::run

@@ -32,4 +32,10 @@ RunFolder make_run_folder(const std::string& name, const std::filesystem::path& 
 /// The folder of an existing run. Throws UsageFailure if it has no journal.
 RunFolder find_run_folder(const std::filesystem::path& path);
 
+/// The folder of a run or of its result.json.
+RunFolder folder_holding(const std::filesystem::path& file_or_folder);
+
+/// Removes the kept workers that a run left when it was killed; none of a run that goes on.
+void remove_left_workers(const RunFolder& folder);
+
 }  // namespace attnbench::run

@@ -4,6 +4,7 @@
 
 #include "core/failure.hpp"
 #include "harness/program/run/folder/journal.hpp"
+#include "harness/program/run/folder/run_folder.hpp"
 
 namespace attnbench::run {
 namespace {
@@ -61,8 +62,7 @@ result::Result with_samples(const std::filesystem::path& file_or_folder) {
     throw UsageFailure(file_or_folder.string() + ": it has no samples: name a run's folder" +
                        (result.run.merged ? ", that of one of the merged runs" : ""));
   }
-  const fs::path folder =
-      fs::is_directory(file_or_folder) ? file_or_folder : file_or_folder.parent_path();
+  const fs::path folder = folder_holding(file_or_folder).path;
   const fs::path journal = folder / fs::path(result.run.samples).filename();
   if (!fs::exists(journal)) {
     throw UsageFailure(file_or_folder.string() + ": its samples are in " + result.run.samples +

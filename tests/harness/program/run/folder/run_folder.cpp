@@ -1,6 +1,7 @@
 #include "harness/program/run/folder/run_folder.hpp"
 
 #include "core/failure.hpp"
+#include "harness/program/run/folder/journal.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -41,6 +42,29 @@ TEST_CASE("a folder that holds a run is not taken for another", "[run_folder]") 
   test::write_file(fs::absolute(folder.journal()), "{}\n");
   CHECK_THROWS_AS(run::make_run_folder("quick", "mine"), UsageFailure);
   CHECK(run::find_run_folder("mine").path == "mine");
+}
+
+TEST_CASE("workers that a killed run left are removed, those of one at work are not",
+          "[run_folder]") {
+  const Elsewhere here;
+  const auto folder = run::make_run_folder("quick", "mine");
+  const auto leave = [&] {
+    for (const char* side : {"0", "1"}) fs::create_directories(folder.kept_worker(side) / "bin");
+  };
+  leave();
+  {
+    const run::Journal at_work(folder.journal());
+    run::remove_left_workers(folder);
+    CHECK(fs::exists(folder.kept_worker("0")));
+  }
+  run::remove_left_workers(folder);
+  CHECK_FALSE(fs::exists(folder.kept_worker("0")));
+  CHECK_FALSE(fs::exists(folder.kept_worker("1")));
+  CHECK(fs::exists(folder.path / "logs"));
+  fs::remove(folder.journal());  // then it is no run
+  leave();
+  run::remove_left_workers(folder);
+  CHECK(fs::exists(folder.kept_worker("1")));
 }
 
 TEST_CASE("a folder that cannot be made is the environment's failure", "[run_folder]") {
