@@ -57,6 +57,11 @@ std::string how_to_get_it(const std::string& python) {
     return "run `./attnbench --yes report …`, or `pip install vl-convert-python` and set "
            "ATTNBENCH_PYTHON";
   }
+  // The Python of a wheel.
+  if (const char* host = std::getenv("ATTNBENCH_HOST_PYTHON"); host && *host) {
+    return python + " has no module vl_convert; get it with `" + python +
+           " -m pip install vl-convert-python`";
+  }
   const std::string environment = installed_environment().lexically_normal().string();
   return python + " has no module vl_convert; make it with `python3 -m venv " + environment +
          " && " + environment +

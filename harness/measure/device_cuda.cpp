@@ -161,9 +161,12 @@ class Cuda final : public Device {
     for (const std::string& card : cards_of_driver()) cards += (cards.empty() ? "" : "; ") + card;
     return (cards.empty() ? "" : "the driver lists " + cards + ", but ") +
            std::string(
-               "this program was built without CUDA: its launcher builds the CUDA kernels "
-               "for the first command with --device cuda, such as ./attnbench doctor "
-               "--device cuda");
+#ifdef ATTNBENCH_WHEEL
+               "wheels are built without CUDA: a checkout's launcher builds the CUDA kernels, for "
+#else
+               "this program was built without CUDA: its launcher builds the CUDA kernels for "
+#endif
+               "the first command with --device cuda, such as ./attnbench doctor --device cuda");
   }
   std::unique_ptr<Stopwatch> stopwatch() const override { return nullptr; }
   nlohmann::json ceilings(int) const override { return nlohmann::json::object(); }

@@ -24,6 +24,17 @@ TEST_CASE("report prints the page's path, then the verdict", "[program]") {
   CHECK(std::filesystem::exists(folder / "out/index.html"));
 }
 
+TEST_CASE("report removes the worker that a killed run left", "[program]") {
+  const test::TemporaryFolder folder;
+  std::filesystem::copy_file(fixture, folder / "result.json");
+  test::write_file(folder / "journal.jsonl", "");
+  test::write_file(folder / ".attnbench-worker-0/bin/attnbench-worker", "left");
+  const auto done = test::call("report " + folder.path().string() + " --no-render");
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(folder / ".attnbench-worker-0"));
+}
+
 TEST_CASE("report prints the verdict as JSON and writes nothing", "[program]") {
   const test::TemporaryFolder folder;
   std::filesystem::copy_file(fixture, folder / "result.json");
@@ -52,6 +63,13 @@ TEST_CASE("an installed program says what is missing there for pictures", "[prog
   CHECK_THAT(done.err, Catch::Contains("nowhere has no module vl_convert") &&
                            Catch::Contains("share/attnbench/venv") &&
                            !Catch::Contains("./attnbench"));
+  environment["ATTNBENCH_HOST_PYTHON"] = folder / "nowhere";  // as a wheel's command sets it
+  const auto wheel =
+      test::run({test::installed_elsewhere().program(), "report", fixture, "--out", folder / "out"},
+                580, environment);
+  CHECK_THAT(wheel.err, Catch::Contains("nowhere -m pip install vl-convert-python") &&
+                            !Catch::Contains("share/attnbench/venv"));
+  environment.erase("ATTNBENCH_HOST_PYTHON");
   // The suites are installed, too, and found by name.
   const auto planned =
       test::run({test::installed_elsewhere().program(), "plan", "quickstart", "--profile", "quick"},
