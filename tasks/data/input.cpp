@@ -21,6 +21,14 @@ std::vector<std::string_view> components(std::string_view name) {
   return parts;
 }
 
+bool reads_archives() {
+#ifdef ATTNBENCH_ARCHIVES
+  return true;
+#else
+  return false;
+#endif
+}
+
 Input::Input(const fs::path& from, const ProgressCall& progress, Links links, Content content)
     : from_(from), content_(content) {
   try {
@@ -54,10 +62,11 @@ const std::string& Input::name() const { return files_->name; }
 
 std::size_t Input::read(char* into, std::size_t count) {
   constexpr std::size_t enough = 512;  // of a tar's first block
-  if (!begun_ && content_ == Content::unpacked) {
+  if (!begun_ && content_ != Content::raw) {
     head_.resize(enough);
     head_.resize(files_->read(head_.data(), enough));
-    const std::string kind = packed_kind(name(), head_);
+    const bool by_name = content_ == Content::numbers;
+    const std::string kind = packed_kind(name(), by_name ? std::string_view() : head_);
     if (!kind.empty()) {
       throw UsageError(at(kind + ", and cannot be unpacked here or is damaged: unpack it, get it "
                                  "again or, where its bytes are meant, pass --raw"));

@@ -19,8 +19,12 @@ namespace attnbench::tasks::data {
 enum class Links { followed, inside };
 
 /// What files may hold. unpacked: no archive and nothing compressed, by name or by their first
-/// bytes, which would be taken for text; raw: anything.
-enum class Content { unpacked, raw };
+/// bytes, which would be taken for text; numbers: the same by name alone, since numbers may begin
+/// as anything; raw: anything.
+enum class Content { unpacked, numbers, raw };
+
+/// Whether tar and zip archives are read here: this was built with libarchive.
+bool reads_archives();
 
 class Files;
 

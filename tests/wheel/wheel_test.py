@@ -97,6 +97,10 @@ class Wheel(unittest.TestCase):
         self.assertIn("the first call, not timed, took ", said)
 
     def test_an_archive_is_refused_with_how_to_unpack_it(self):
+        said = " ".join(self.ok(COMMAND, "data", "--help").split())
+        self.assertIn("as they are had: a folder or a file", said)
+        self.assertNotIn("an archive, a folder", said)
+        self.assertIn("unpack what is an archive", self.ok(COMMAND, "data", "--list", "--data", "."))
         (self.folder / "texts").mkdir()
         (self.folder / "texts/text.txt").write_text("To be, or not to be, that is the question.\n" * 2000)
         for name, form, module in (("texts.tar.gz", "gztar", "tarfile"), ("texts.zip", "zip", "zipfile")):
@@ -106,6 +110,15 @@ class Wheel(unittest.TestCase):
             self.assertIn(f"unpack it (python3 -m {module} -e {name} FOLDER) and give the folder", done.stderr)
             self.ok(sys.executable, "-m", module, "-e", name, f"from_{form}")
             self.ok(COMMAND, "data", "lm", "--from", f"from_{form}", "--out", f"data_{form}")
+
+    def test_what_a_wheel_lacks_is_said_with_what_to_do(self):
+        done = run(COMMAND, "run", "linear", "--length", "64", "--device", "cuda", "--out", "run", cwd=self.folder)
+        self.assertEqual(done.returncode, 3, done.stderr + done.stdout)
+        self.assertIn("wheels are built without CUDA: a checkout's launcher builds", done.stderr)
+        environment = {**os.environ, "ATTNBENCH_PYTHON": str(self.folder / "nowhere")}
+        done = run(COMMAND, "report", ROOT / "tests/reports/fixture.json", "--out", "page", cwd=self.folder, env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn("nowhere -m pip install vl-convert-python", done.stderr)
 
     def test_kernels_are_called(self):
         self.ok(sys.executable, ROOT / "tests/kernels_from_python_test.py")

@@ -17,6 +17,7 @@
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/suite/profile.hpp"
 #include "harness/program/suite/values.hpp"
+#include "tasks/data/input.hpp"
 
 namespace attnbench::commands {
 namespace {
@@ -62,7 +63,7 @@ constexpr const char* data_explanation =
     "Examples:\n"
     "  attnbench data mqar --set length=128 --set pairs=8 --set train_examples=1000 --out data\n"
     "  attnbench data lra.pathfinder --set side=32 --out data/pathfinder32 --show 24\n"
-    "  attnbench data lra.text --from aclImdb_v1.tar.gz --out data/text\n"
+    "  attnbench data lra.text --from aclImdb --out data/text\n"
     "  attnbench data lra.image --set source=fashion_mnist --out data/images\n"
     "  attnbench data lm --from /usr/share/dictd/gcide.dict.dz --out data\n"
     "  attnbench data lm --from wikitext-2 --set split=files --set tokens=words --set \\\n"
@@ -288,8 +289,10 @@ void declare_data(Command& command) {
   command.option("--set", arguments->set, "SETTING=VALUE of the data (repeatable)").repeatable();
   command.option("--seed", arguments->seed, "The run's seed").shows_default();
   command.option("--from", arguments->from,
-                 "Published data, or a text, as they are had: an archive, a folder or a file (lm "
-                 "and lra.… only)");
+                 std::string("Published data, or a text, as they are had: ") +
+                     (tasks::data::reads_archives() ? "an archive, a folder or a file"
+                                                    : "a folder or a file") +
+                     " (lm and lra.… only)");
   command.flag("--raw", arguments->raw,
                "Take what --from names as bytes, even an archive that is not unpacked here or what "
                "is no text");

@@ -14,6 +14,7 @@
 #include "harness/program/apply/out_folder.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/plan/pace.hpp"
+#include "tasks/data/input.hpp"
 #include "tasks/data/lra/listops.hpp"
 #include "tasks/data/lra/png.hpp"
 #include "tasks/data/prepare.hpp"
@@ -342,7 +343,9 @@ int list_prepared_data(const std::string& folder) {
     const std::string from = task.wants_from("");
     std::cout << "missing: " << task.name << ", " << task.title << "\n    "
               << data::prepare_command(wanted, folder.empty() ? "DIR" : folder) << "\n";
-    if (!from.empty()) std::cout << "    " << from << ": " << task.how_to_get << "\n";
+    if (from.empty()) continue;
+    std::cout << "    " << from << ": " << task.how_to_get
+              << (data::reads_archives() ? "" : "; unpack what is an archive") << "\n";
   }
   return static_cast<int>(ExitCode::done);
 }
