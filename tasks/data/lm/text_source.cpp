@@ -1,6 +1,8 @@
 #include "tasks/data/lm/text_source.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -77,11 +79,33 @@ struct Survey {
   std::vector<Stretch> stretches;  ///< of the divisions by name
 };
 
-/// Ids look like anything.
 Content content_of(const TextFileRules& rules) {
   const bool text = rules.encoding == Encoding::bytes || rules.encoding == Encoding::words;
-  return rules.raw || !text ? Content::raw : Content::unpacked;
+  return rules.raw ? Content::raw : text ? Content::unpacked : Content::numbers;
 }
+
+/// The files of splits by name, to see one that holds a split in another form.
+class FormsOfSplits {
+ public:
+  /// Why the next file cannot be joined with those before it; empty where it can.
+  std::string fault(Split split, const std::string& name) {
+    const fs::path file = fs::path(name).filename();
+    const std::string ending = file.extension();
+    // Endings of digits number parts.
+    const auto is_digit = [](unsigned char letter) { return std::isdigit(letter) != 0; };
+    if (ending.size() > 1 && std::all_of(ending.begin() + 1, ending.end(), is_digit)) return "";
+    const auto [place, is_new] = seen_.try_emplace({split, file.stem()}, name);
+    if (is_new) return "";
+    const std::string& other = place->second;
+    if (other == name) return "is there twice, packed and unpacked: leave one of both";
+    if (fs::path(other).extension() == ending) return "";  // of another folder
+    return "holds " + std::string(to_string(split)) + " in another form than " +
+           text::quotable(other) + ", by their names: leave one of both";
+  }
+
+ private:
+  std::map<std::pair<Split, std::string>, std::string> seen_;
+};
 
 /// Goes on to the next file of the text; false at its end.
 bool next_file(TokenFiles& files, Division division) {
@@ -103,6 +127,7 @@ Survey survey_of(const fs::path& from, const TextFileRules& rules, Words& words,
                      text.add(part);
                      bytes += part.size();
                    });
+  FormsOfSplits forms;
   std::vector<Token> piece(1 << 20);
   while (next_file(files, rules.division)) {
     text = {};
@@ -121,9 +146,14 @@ Survey survey_of(const fs::path& from, const TextFileRules& rules, Words& words,
     ++survey.files;
     survey.tokens += tokens;
     if (!by_name(rules.division) || tokens == 0) continue;
-    const std::optional<Split> split = rules.division == Division::folders
-                                           ? split_of_folder(files.name())
-                                           : split_of_file(files.name());
+    const bool by_folder = rules.division == Division::folders;
+    const std::optional<Split> split =
+        by_folder ? split_of_folder(files.name()) : split_of_file(files.name());
+    if (split && !by_folder) {
+      if (const std::string fault = forms.fault(*split, files.name()); !fault.empty()) {
+        throw UsageError(files.at(fault));
+      }
+    }
     if (!split) {
       throw UsageError(files.at(
           "stands in none of the folders train, validation and test, by which the text is to be "
@@ -199,9 +229,14 @@ std::vector<Stretch> named_splits(const fs::path& from, const TextFileRules& rul
                                       "their names are needed: add it, or set split to place"));
     }
     if (count > 1) {
+      const std::string remedy =
+          !fs::is_directory(from) ? "unpack it and give the folder"
+          : folders               ? "they are read by name; move them into one folder " + name
+                    : "they are read by name; rename them so that they follow each other, as " +
+                          name + "_1 and " + name + "_2";
       throw UsageError(
           from.string() + ": files of " + name +
-          " stand apart from each other in the archive: unpack it and give the folder");
+          " stand apart from each other, with those of another split between them: " + remedy);
     }
   }
   if (of(Split::test) == stretches.end()) {

@@ -143,6 +143,10 @@ TEST_CASE("published folders are the splits", "[lm]") {
       {{"train/1", "a", ""}, {"test/1", "b", ""}, {"validation/1", "c", ""}, {"train/2", "d", ""}});
   CHECK(says(refused(folder / "mixed.tar", divided(Division::folders)),
              {"files of train stand apart", "unpack it"}));
+  write_files(folder / "parts",
+              {{"a/train/1", "a"}, {"a/test/1", "b"}, {"a/validation/1", "c"}, {"b/train/1", "d"}});
+  CHECK(says(refused(folder / "parts", divided(Division::folders)),
+             {"files of train stand apart", "move them into one folder train"}));
 }
 
 TEST_CASE("what is no text is refused with the remedy", "[lm]") {

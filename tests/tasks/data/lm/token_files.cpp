@@ -189,6 +189,55 @@ TEST_CASE("files of ids that are not what was said are refused with the remedy",
   CHECK(ids_refused(folder / "turns", by_place(Encoding::uint16, 2)).empty());
 }
 
+TEST_CASE("packed files are no ids, whatever their size", "[lm]") {
+  const TemporaryFolder folder;
+  const Ids train = some_ids(4'000, 50'257), val = some_ids(1'000, 50'257, 8);
+  const std::string ids = ids_as<std::uint16_t>(train);
+  write_files(folder / "zipped",
+              {{"train.bin.gz", gzipped(ids)}, {"val.bin", ids_as<std::uint16_t>(val)}});
+  const TextFileRules rules = rules_of(Encoding::uint16, 1 << 16);
+  CHECK(Prepared(folder / "zipped", rules).ids(Split::train) == train);
+  for (const char* ending : {".zst", ".xz", ".ZIP", ".tgz"}) {
+    INFO(ending);
+    const fs::path packed = folder / ("packed" + std::string(ending));
+    write_files(packed, {{"train.bin" + std::string(ending), ids}, {"val.bin", ids}});
+    CHECK(says(ids_refused(packed, rules), {"is named .", "unpack it", "--raw"}));
+    TextFileRules raw = rules;
+    raw.raw = true;
+    CHECK(Prepared(packed, raw).ids(Split::train) == train);
+  }
+  write_tar(folder / "shards.tar",
+            {{"train.bin.gz", gzipped(ids) + "x", ""}, {"val.bin", ids, ""}});
+  CHECK(says(ids_refused(folder / "shards.tar", rules), {"train.bin.gz", "is named .gz"}));
+  // Ids may begin as anything.
+  write_file(folder / "bare/PK",
+             ids_as<std::uint16_t>({'P' + ('K' << 8), 3 + (4 << 8), 1, 2}) + ids);
+  CHECK(ids_refused(folder / "bare", rules_of(Encoding::uint16, 50'257, Division::place)).empty());
+}
+
+TEST_CASE("a split by file names is one form, whose files follow each other", "[lm]") {
+  const TemporaryFolder folder;
+  const TextFileRules words = rules_of(Encoding::words, 100);
+  const auto said_of = [&](const std::map<std::string, std::string>& files) {
+    static int number = 0;
+    const fs::path one = folder / std::to_string(++number);
+    write_files(one, files);
+    return ids_refused(one, words);
+  };
+  CHECK(
+      says(said_of({{"wiki.train.raw", "a"}, {"wiki.train.tokens", "a"}, {"wiki.valid.raw", "b"}}),
+           {"member \"wiki.train.tokens\"", "holds train in another form than",
+            "\"wiki.train.raw\"", "leave one of both"}));
+  CHECK(says(said_of({{"raw/wiki.test.raw", "a"}, {"tokens/wiki.test.tokens", "a"}}),
+             {"holds test in another form than", "raw/wiki.test.raw"}));
+  CHECK(says(said_of({{"train.txt", "a"}, {"train.txt.gz", gzipped("a")}, {"val.txt", "b"}}),
+             {"is there twice, packed and unpacked"}));
+  CHECK(says(said_of({{"a_train.txt", "a"}, {"b_val.txt", "b"}, {"c_train.txt", "c"}}),
+             {"files of train stand apart", "rename them", "train_1"}));
+  CHECK(said_of({{"de/train.txt", "a"}, {"en/train.txt", "c"}, {"val.1", "b"}, {"val.2", "b"}}) ==
+        "");
+}
+
 TEST_CASE("headers that llm.c does not write are refused", "[lm]") {
   const TemporaryFolder folder;
   const TextFileRules rules = rules_of(Encoding::llm_c, 100, Division::place);
