@@ -28,6 +28,13 @@ def run(*words, **more):
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
 
 
+def copy_package(place):
+    """Copies the package, and the libraries that were grafted into its wheel, which stand beside it."""
+    for folder in (PACKAGE, PACKAGE.with_name("attnbench.libs")):
+        if folder.exists():
+            shutil.copytree(folder, place / folder.name)
+
+
 class Wheel(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -132,25 +139,25 @@ class Wheel(unittest.TestCase):
 
     def test_it_works_moved_with_spaces_and_read_only(self):
         place = self.folder / "a place with spaces"
-        shutil.copytree(PACKAGE, place / "attnbench")
+        copy_package(place)
+        parts = [file for file in place.rglob("*") if not file.is_symlink()]
         torch = pathlib.Path(importlib.util.find_spec("torch").origin).parent
         (place / "torch").symlink_to(torch)
-        for file in [place / "attnbench", *(place / "attnbench").rglob("*")]:
-            if not file.is_symlink():
-                file.chmod(file.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+        for file in parts:
+            file.chmod(file.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
         environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             out = self.ok(sys.executable, "-m", "attnbench", "run", "linear", "--length", "64", "--rounds", "1", "--now",
                           "--no-report", "--out", "run", env=environment)
             self.assertIn("1 cells", out.replace("1 cell:", "1 cells:"))
         finally:
-            for folder in [place / "attnbench", *(place / "attnbench").rglob("*")]:
-                if folder.is_dir() and not folder.is_symlink():
+            for folder in parts:
+                if folder.is_dir():
                     folder.chmod(0o755)
 
     def test_another_pytorch_is_refused_in_one_sentence(self):
         copy = self.folder / "attnbench"
-        shutil.copytree(PACKAGE, copy)
+        copy_package(self.folder)
         (copy / "native/lib/libattnbench-operators.torch").write_text("1.9.0\n")
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
         for words in (("-m", "attnbench", "run", "linear", "--length", "64", "--out", "run"), ("-c", "import attnbench; attnbench.attention")):
