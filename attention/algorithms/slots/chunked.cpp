@@ -1,14 +1,12 @@
 #include "attention/algorithms/slots/slots.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace attnbench::slots {
 namespace {
 
 using at::Tensor;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Tokens per piece that the gradient of the recurrence recomputes.
 constexpr std::int64_t kBlock = 64;
 

@@ -1,7 +1,6 @@
 #include "attention/algorithms/slots/slots.hpp"
 
 #include <cmath>
-#include <limits>
 
 #include "attention/algorithms/causal_product/causal_product.hpp"
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
@@ -10,8 +9,6 @@ namespace attnbench::slots {
 namespace {
 
 using at::Tensor;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A call's tensors in the dtype of computation, 0 at hidden tokens.
 struct Wide {

@@ -9,12 +9,17 @@
 // Ma et al. 2021). 16-bit inputs are computed in float32.
 #pragma once
 
+#include <limits>
+
 #include "attention/algorithms/recurrence/by_pieces.hpp"
 #include "attention/algorithms/softmax/softmax.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/mechanism.hpp"
 
 namespace attnbench::slots {
+
+/// Its negative is the score of a hidden token.
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The weight function omega: exp; log2(1 + 2^u); elu(u) + 1; or softplus(elu(u) + 1).
 enum class Weight { exponential, softplus_b2, elu_plus_one, composed };
