@@ -65,6 +65,7 @@ QUALIFIED = {
     "kernels": "what a kernel takes is called as in the mechanism that calls it",
     "kernels::cuda": "the same on a card",
     "causal_product": "each family of algorithms calls its parts alike: Call, Form, Memory, Recipe",
+    "feature_mix": "likewise",
     "fused_call": "likewise",
     "gated_recurrence": "likewise",
     "kernel_call": "likewise",

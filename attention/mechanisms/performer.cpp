@@ -5,168 +5,62 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/algorithms/causal_product/causal_product.hpp"
-#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
 #include "attention/entry_parts.hpp"
 
 namespace attnbench::mechanisms {
 namespace {
 
-// ---- costs: the pool or the causal product, and the features of queries and keys
+using feature_mix::Way;
 
-/// Sizes and choices that the costs depend on.
-struct Sizes {
-  causal_product::ProductSizes n;
-  double dim;      ///< D of queries and keys
-  bool pools;      ///< exp features, by the pool; else relu, by the product
-  bool projected;  ///< features are products with omega
-  double chunk;
-
-  prefix_pool::PoolSizes pool() const { return {n.heads, n.keys, n.features, n.width, n.bytes}; }
-  /// FLOPs of one product with omega for all queries and keys.
-  double projection() const {
-    return projected ? 2 * n.heads * (n.queries + n.keys) * n.features * dim : 0;
-  }
-};
-
-Sizes sizes_of(const Options& options, const Problem& problem) {
-  return {causal_product::sizes_of(problem, static_cast<double>(options.integer("features"))),
-          static_cast<double>(problem.head_dim),
-          options.text("kernel") == "softmax" && options.text("form") == "exact",
-          options.text("projection") != "none", static_cast<double>(options.integer("chunk"))};
+bool pools(const Options& options) {
+  return options.text("kernel") == "softmax" && options.text("form") == "exact";
 }
 
-/// `cost` of mixing features plus that of computing them, with `products` with omega backward.
-Cost with_features(Cost cost, const Sizes& of, double products) {
-  const auto& n = of.n;
-  const double made = of.projection();
-  cost.backward_flops =
-      (cost.backward_flops * cost.executed_flops + products * made) / (cost.executed_flops + made);
-  cost.model_flops += made;
-  cost.executed_flops += made;
-  cost.minimal_bytes = n.heads * (n.queries + n.keys) * (of.dim + n.width) * n.bytes;
-  if (of.projected) cost.minimal_bytes += n.features * of.dim * n.wide_bytes();
-  if (!of.pools) {
-    cost.exponentials = 0;
-  } else {
-    cost.exponentials = std::max(cost.exponentials, n.heads * (n.queries + n.keys) * n.features);
-  }
-  return cost;
-}
-
-Cost composite_cost(const Options& options, const Problem& problem) {
-  const Sizes of = sizes_of(options, problem);
-  const auto& n = of.n;
-  const double inputs = n.heads * (n.queries + n.keys) * (of.dim + n.width) * n.wide_bytes();
-  const double keys = n.heads * n.keys * n.features * n.wide_bytes();
-  const double queries = n.heads * n.queries * n.features * n.wide_bytes();
-  Cost cost;
-  if (of.pools && n.causal) {
-    cost = prefix_pool::materialised_cost(of.pool());
-    cost.workspace_bytes += keys + queries;
-    cost.saved_bytes += keys + queries + inputs;
-  } else {
-    cost = causal_product::materialised_cost(n);
-    if (!n.causal) cost.workspace_bytes = 2 * keys + 3 * queries;
-    if (of.projected) cost.saved_bytes += inputs;
-    if (n.bytes < n.wide_bytes()) cost.workspace_bytes += inputs;
-  }
-  return with_features(cost, of, 1);
-}
-
-Cost scan_cost(const Options& options, const Problem& problem) {
-  const Sizes of = sizes_of(options, problem);
-  Cost cost = of.pools ? prefix_pool::scan_cost(of.pool()) : causal_product::scan_cost(of.n);
-  // Backward the features are computed three times (keys twice, queries once or twice).
-  return with_features(cost, of, 3);
-}
-
-Cost chunked_cost(const Options& options, const Problem& problem) {
-  const Sizes of = sizes_of(options, problem);
-  Cost cost = of.pools ? prefix_pool::chunked_cost(of.pool(), of.chunk)
-                       : causal_product::chunked_cost(of.n, of.chunk);
-  return with_features(cost, of, 3);
-}
-
-Cost fused_cost(const Options& options, const Problem& problem) {
-  const Sizes of = sizes_of(options, problem);
-  const auto& n = of.n;
-  const auto features = static_cast<std::int64_t>(n.features);
-  Cost cost;
-  if (!n.causal) {
-    // With a gradient the features are computed before the kernel, and kept.
-    cost = causal_product::materialised_cost(n);
-    cost.workspace_bytes = prefix_pool::whole_fused_workspace_bytes(
-        problem, features, prefix_pool::Query::logits_plus_z, true);
-    cost.saved_bytes = n.heads * (n.queries + n.keys) * (n.features + of.dim) * n.wide_bytes() +
-                       n.heads * n.keys * n.width * n.wide_bytes();
-    cost.backward_flops = 2.5;
-    return with_features(cost, of, 1);
-  }
-  if (of.pools) {
-    cost = prefix_pool::fused_cost(of.pool(), problem);
-    cost.workspace_bytes =
-        prefix_pool::fused_workspace_bytes(problem, features, prefix_pool::Query::logits_plus_z);
-  } else {
-    cost = causal_product::fused_cost(n, problem);
-  }
-  // Features of queries and keys of a few tokens; relu needs two more arrays.
-  const double tokens = std::min(
-      n.queries, static_cast<double>(tokens_together(static_cast<std::int64_t>(n.heads), features,
-                                                     static_cast<std::int64_t>(n.wide_bytes()))));
-  cost.workspace_bytes +=
-      n.heads * tokens *
-      ((of.pools ? 2 : 4) * n.features + of.dim + (n.bytes < n.wide_bytes() ? n.width : 0)) *
-      n.wide_bytes();
-  cost.workspace_bytes += n.heads * n.features * (n.width + 2) * n.wide_bytes();
-  if (n.bytes < n.wide_bytes()) cost.workspace_bytes += n.heads * n.queries * n.width * 4;
-  return with_features(cost, of, 3);
+feature_mix::Sizes sizes_of(const Options& options, const Problem& problem) {
+  feature_mix::Sizes of;
+  of.n = causal_product::sizes_of(problem, static_cast<double>(options.integer("features")));
+  of.dim = static_cast<double>(problem.head_dim);
+  of.logarithms = pools(options);
+  of.chunk = static_cast<double>(options.integer("chunk"));
+  of.making = of.n.heads * (of.n.queries + of.n.keys) * of.n.features;
+  if (options.text("projection") == "none") return of;  // relu alone
+  of.making *= 2 * of.dim;
+  of.own_numbers = of.n.features * of.dim;
+  return of;
 }
 
 // ---- implementations
-
-using Way = PerformerWay;
 
 Implementation implementation_of(Way way, const std::string& name, const std::string& title) {
   Implementation implementation = causal_implementation(
       "performer", name, title, [way](Mechanism& mechanism, const Inputs& inputs, State* state) {
         return mix_performer(way, mechanism, inputs, state);
       });
+  implementation.cost = [way](const Options& options, const Problem& problem) {
+    return feature_mix::cost(way, sizes_of(options, problem), problem);
+  };
   implementation.growth.workspace_in_length = 0;
   return implementation;
 }
 
 Support fused_supports(const Options& options, const Problem& problem) {
-  const std::int64_t features = options.integer("features");
-  if (problem.pattern != Pattern::causal) {
-    if (options.text("kernel") == "relu" || options.text("form") == "published") {
-      return Support::no(
-          "performer: in patterns other than causal only exact exponential features have a kernel; "
-          "use composite");
-    }
-    return prefix_pool::whole_fused_supports(problem);
-  }
-  return options.text("kernel") == "relu" ? causal_product::fused_supports(problem, features)
-                                          : prefix_pool::fused_supports(problem, features);
+  return feature_mix::fused_supports("performer", problem, options.integer("features"),
+                                     pools(options));
 }
 
 std::vector<Implementation> implementations() {
   Implementation composite =
       implementation_of(Way::composite, "composite", "features and all prefixes at once");
   composite.supports = supports_all;
-  composite.cost = composite_cost;
   composite.growth.workspace_in_length = 1;
   Implementation scan = implementation_of(Way::scan, "scan", "token by token from a state");
-  scan.cost = scan_cost;
   scan.rank = -1;
   Implementation chunked = implementation_of(
       Way::chunked, "chunked", "stable matrix products over chunks, features computed within");
-  chunked.cost = chunked_cost;
   chunked.rank = 10;
   Implementation fused = implementation_of(
       Way::fused, "fused", "features of a few tokens at a time, and one kernel over their sums");
   fused.supports = fused_supports;
-  fused.cost = fused_cost;
   fused.growth.from_length = kGrowingTogether;
   fused.rank = 20;
   return {composite, scan, chunked, fused};

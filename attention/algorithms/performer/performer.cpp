@@ -2,27 +2,21 @@
 
 #include <cmath>
 
-#include "attention/algorithms/causal_product/causal_product.hpp"
 #include "attention/algorithms/performer/random_features.hpp"
-#include "attention/algorithms/prefix_pool/prefix_pool.hpp"
 #include "attention/entry_parts.hpp"
 
 namespace attnbench {
 namespace {
 
 using at::Tensor;
-using prefix_pool::Carry;
-using prefix_pool::Query;
-using Way = PerformerWay;
+using feature_mix::Call;
+using feature_mix::Way;
 
-/// The inputs, with zeros for padding, whose features are -inf.
-struct Call {
-  Operand query, key;
-  Tensor value;
-};
+const causal_product::Form kRelu{causal_product::Feature::relu_plus_floor, true, 0};
 
+/// With zeros for padding, whose features are -inf.
 Call call_of(const Performer& self, const Inputs& inputs) {
-  Call call{inputs["query"], inputs["key"], inputs["value"]};
+  Call call{inputs["query"], inputs["key"], inputs["value"], !self.relu(), kRelu};
   call.query.features = self.features(self.published());
   call.key.features = self.features(!self.relu());
   if (!call.key.features.omega.defined()) {
@@ -34,16 +28,6 @@ Call call_of(const Performer& self, const Inputs& inputs) {
   call.key.whole = without_padding(call.key.whole, inputs.key_mask);
   call.value = without_padding(call.value, inputs.key_mask);
   return call;
-}
-
-const causal_product::Form kRelu{causal_product::Feature::relu_plus_floor, true, 0};
-
-/// Normalised linear attention over all keys, with these features of queries and keys.
-Tensor product(const Tensor& queries, const Tensor& keys, const Tensor& value) {
-  const causal_product::Form form{causal_product::Feature::identity, true, 0};
-  const Tensor columns = causal_product::columns_of(value.to(keys.scalar_type()), form);
-  const Tensor sum = at::matmul(keys.transpose(-2, -1), columns);
-  return causal_product::result_of(at::matmul(queries, sum), form).to(value.scalar_type());
 }
 
 /// exp(h - stabiliser) + epsilon, where the stabiliser is the largest omega_i.xh of a token or, for
@@ -59,80 +43,15 @@ Tensor published_features(const Operand& x, bool of_all, double epsilon, at::Sca
   return x.features.hidden.defined() ? phi.masked_fill(x.features.hidden, 0) : phi;
 }
 
-/// Weights sum to 1, so any constant may be taken off the values. With this many keys or fewer they
-/// are centred: the parts of a key's gradient cancel the more, the fewer keys there are, wholly
-/// with one, where float32 left 1e-6 of parts of size 1.
-constexpr std::int64_t kFewKeys = 8;
-
 Tensor bidirectional(Way way, const Performer& self, const Call& call) {
+  if (!self.published()) return feature_mix::whole(way, call);
   const auto type = compute_type(call.value.scalar_type());
-  if (self.published()) {
-    const double epsilon = self.options.number("epsilon");
-    return product(published_features(call.query, false, epsilon, type),
-                   published_features(call.key, true, epsilon, type), call.value);
-  }
-  if (self.relu()) {
-    return product(causal_product::feature_of(call.query.all(type), kRelu.feature),
-                   causal_product::feature_of(call.key.all(type), kRelu.feature), call.value);
-  }
-  constexpr auto kind = Query::logits_plus_z;
-  const auto pool = way == Way::fused ? prefix_pool::whole_fused : prefix_pool::whole;
-  if (call.value.size(2) > kFewKeys) return pool(call.query, kind, call.key, call.value);
-  const Tensor values = call.value.to(type);
-  const Tensor centre = values.detach().mean(-2, true);
-  return (pool(call.query, kind, call.key, values - centre) + centre).to(call.value.scalar_type());
-}
-
-/// Continues from `carry`, if there is one, and advances it.
-Tensor pooled(Way way, const Call& call, std::int64_t chunk, Carry* carry) {
-  constexpr auto kind = Query::logits_plus_z;
-  if (way == Way::composite) {
-    return prefix_pool::materialised(call.query, kind, call.key, call.value, carry);
-  }
-  if (way == Way::scan) return prefix_pool::scan(call.query, kind, call.key, call.value, carry);
-  if (way == Way::fused) return prefix_pool::fused(call.query, kind, call.key, call.value, carry);
-  return prefix_pool::chunked(call.query, kind, call.key, call.value, chunk, carry);
-}
-
-/// The same for relu, with the state `past` [B, H, S, Dv + 1], which may be undefined.
-Tensor summed(Way way, const Call& call, std::int64_t chunk, const Tensor& past) {
-  if (way == Way::composite) {
-    return causal_product::materialised(call.query, call.key, call.value, kRelu, past);
-  }
-  if (way == Way::scan) {
-    return causal_product::scan(call.query, call.key, call.value, kRelu, past);
-  }
-  if (way == Way::fused) return causal_product::fused(call.query, call.key, call.value, kRelu);
-  return causal_product::chunked(call.query, call.key, call.value, kRelu, chunk, past);
-}
-
-/// From this position on, chunks replace the kernel in a stream. The kernel adds single tokens to
-/// its sums: in a stream of a million tokens in float32 the sums lost 7e-4 (presumably small terms
-/// vanish beside a large sum), and less than 1e-4 when chunks were summed first.
-constexpr std::int64_t kOneByOne = 1 << 16;
-
-Tensor continued(Way way, const Performer& self, const Call& call, State& state) {
-  const at::NoGradGuard no_grad;
-  const auto count = call.value.size(2);
-  const auto chunk = self.options.integer("chunk");
-  if (way == Way::fused && state.position >= kOneByOne && count >= kShortStep) way = Way::chunked;
-  if (way == Way::chunked && count < kShortStep) way = Way::scan;
-  state.position += count;
-  Tensor& sum = state["sum"];
-  Tensor& normaliser = state["normaliser"];
-  if (!self.relu()) {
-    Carry carry{state["maximum"], normaliser, sum};
-    return pooled(way, call, chunk, &carry);
-  }
-  if (way == Way::fused) {
-    const causal_product::Memory memory{sum, normaliser};
-    return causal_product::fused(call.query, call.key, call.value, kRelu, &memory);
-  }
-  const Tensor past = at::cat({sum, normaliser.unsqueeze(-1)}, -1);
-  const Tensor y = summed(way, call, chunk, past);
-  sum.copy_(past.narrow(-1, 0, sum.size(-1)));
-  normaliser.copy_(past.select(-1, sum.size(-1)));
-  return y;
+  const double epsilon = self.options.number("epsilon");
+  return feature_mix::whole(way, {published_features(call.query, false, epsilon, type),
+                                  published_features(call.key, true, epsilon, type),
+                                  call.value,
+                                  false,
+                                  {causal_product::Feature::identity, true, 0}});
 }
 
 }  // namespace
@@ -188,12 +107,7 @@ double Performer::scale() const { return std::pow(static_cast<double>(problem.he
 State Performer::empty_state(std::int64_t batch, std::int64_t,
                              const at::TensorOptions& tensor) const {
   if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
-  const Carry carry = prefix_pool::empty_carry(batch, problem.heads, options.integer("features"),
-                                               problem.value_dim, tensor);
-  State state;
-  state.tensors = {{"normaliser", carry.normaliser}, {"sum", carry.sum}};
-  if (!relu()) state.tensors["maximum"] = carry.maximum;
-  return state;
+  return feature_mix::empty_state(problem, batch, options.integer("features"), !relu(), tensor);
 }
 
 Mixed mix_performer(Way way, Mechanism& mechanism, const Inputs& inputs, State* state) {
@@ -204,10 +118,10 @@ Mixed mix_performer(Way way, Mechanism& mechanism, const Inputs& inputs, State* 
     if (state) throw UnsupportedError("performer: only the causal pattern continues from a state");
     return {bidirectional(way, self, call), {}};
   }
-  if (state) return {continued(way, self, call, *state), {}};
   const auto chunk = self.options.integer("chunk");
-  if (self.relu()) return {summed(way, call, chunk, {}), {}};
-  return {pooled(way, call, chunk, nullptr), {}};
+  return {state != nullptr ? feature_mix::continued(way, call, chunk, *state)
+                           : feature_mix::causal(way, call, chunk),
+          {}};
 }
 
 }  // namespace attnbench

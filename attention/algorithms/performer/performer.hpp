@@ -1,13 +1,12 @@
 // Performer (FAVOR+), Choromanski et al. 2021: linear attention whose features estimate the softmax
 // kernel. With xh = D^{-1/4} x and h_i(x) = omega_i.xh - |xh|^2 / 2,
 //   y_t = sum_s (sum_i exp(h_i(q_t) + h_i(k_s))) v_s / the same without v_s.
-// The exact form has no epsilon: in the pooled form y_t = sum_i softmax_i(h_i(q_t) + z_{t,i})
-// M_{t,i} of attention/algorithms/prefix_pool/prefix_pool.hpp nothing overflows and no denominator
-// vanishes. The published form adds an epsilon to its features and subtracts a maximum over all
-// keys instead.
+// The exact form has no epsilon: logarithms of features are mixed
+// (attention/algorithms/feature_mix/feature_mix.hpp). The published form adds an epsilon to its
+// features and subtracts a maximum over all keys instead.
 #pragma once
 
-#include "attention/algorithms/tokens/operand.hpp"
+#include "attention/algorithms/feature_mix/feature_mix.hpp"
 #include "attention/mechanism.hpp"
 
 namespace attnbench {
@@ -42,9 +41,7 @@ class Performer : public Mechanism {
   at::Tensor training_forwards_;  ///< a buffer, so that a resumed run redraws at the same steps
 };
 
-enum class PerformerWay { composite, scan, chunked, fused };
-
 /// The Implementation::mix of each way.
-Mixed mix_performer(PerformerWay way, Mechanism& mechanism, const Inputs& inputs, State* state);
+Mixed mix_performer(feature_mix::Way way, Mechanism& mechanism, const Inputs& inputs, State* state);
 
 }  // namespace attnbench
