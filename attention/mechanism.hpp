@@ -139,7 +139,9 @@ struct Implementation {
   /// pattern only).
   Mix mix = {};
   CostOf cost = {};
-  Growth growth = {};
+  Growth growth = {};  ///< with the default options
+  /// The growth where options change it; undefined = `growth` for all.
+  std::function<Growth(const Options&)> growth_with = {};
   bool differentiable = true;
   /// `auto` selects the implementation of the highest rank that supports the problem.
   int rank = 0;

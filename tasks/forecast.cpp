@@ -19,7 +19,8 @@ TaskForecast forecast_mix(const Registry& registry, const ResolvedCell& cell,
         Registry::choose(entry, cell.implementation, forecast.options, forecast.problem);
     forecast.implementation = choice.implementation->name;
     forecast.choice_reason = choice.reason;
-    forecast.growth = choice.implementation->growth;
+    const Implementation& chosen = *choice.implementation;
+    forecast.growth = chosen.growth_with ? chosen.growth_with(forecast.options) : chosen.growth;
     forecast.cost = choice.implementation->cost(forecast.options, forecast.problem);
   } catch (const UnsupportedError& error) {
     forecast.support = Support::no(error.what());
