@@ -51,12 +51,14 @@ Tensor feature_of(const Tensor& x, Feature feature) {
   if (feature == Feature::relu_plus_floor) {
     return at::relu(x).add(kFloor).masked_fill(x == -kInfinity, 0);
   }
+  if (feature == Feature::relu) return at::relu(x);
   return at::exp(x.clamp_max(0)) + at::relu(x);
 }
 
 Tensor feature_gradient(const Tensor& value, const Tensor& gradient, Feature feature) {
   if (feature == Feature::identity) return gradient;
   if (feature == Feature::relu_plus_floor) return gradient.masked_fill(value <= kFloor, 0);
+  if (feature == Feature::relu) return gradient.masked_fill(value <= 0, 0);
   return gradient * value.clamp_max(1);
 }
 

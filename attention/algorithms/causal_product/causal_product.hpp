@@ -13,9 +13,9 @@
 
 namespace attnbench::causal_product {
 
-/// The feature map phi: the identity, elu(x) + 1 or relu(x) + 1e-3. An x of -inf hides its token
-/// from the last two.
-enum class Feature { identity, elu_plus_one, relu_plus_floor };
+/// The feature map phi: the identity, elu(x) + 1, relu(x) + 1e-3 or relu(x). An x of -inf hides its
+/// token from all but the first.
+enum class Feature { identity, elu_plus_one, relu_plus_floor, relu };
 
 struct Form {
   Feature feature = Feature::identity;
@@ -27,7 +27,7 @@ struct Form {
   static Form unpacked(const c10::IValue& value);
 };
 
-/// The three forms: x, y [B, H, T, F], or F random features of narrower tokens, and c [B, H, T, M]
+/// The three forms: x, y [B, H, T, F], or F features of narrower tokens, and c [B, H, T, M]
 /// to [B, H, T, M] in the dtype of c. If `state` [B, H, F, M or M + 1] is defined they continue
 /// from it, advance it in place and record no gradients.
 
@@ -57,8 +57,8 @@ State empty_state(const Problem& problem, std::int64_t batch, std::int64_t featu
 
 /// The form with one kernel each forward and backward (attention/kernels/causal_product.hpp):
 /// float32, float64 and bfloat16 on the CPU; float32, bfloat16 and float16 on a CUDA device. The
-/// gradient keeps only the inputs. Random features and relu are computed before the kernel, for a
-/// few tokens at a time forward, for a few heads at a time backward.
+/// gradient keeps only the inputs. Features of narrower tokens and relu are computed before the
+/// kernel, for a few tokens at a time forward, for a few heads at a time backward.
 at::Tensor fused(const Operand& x, const Operand& y, const at::Tensor& c, const Form& form,
                  const Memory* memory = nullptr);
 /// Whether it supports the problem, and the workspace of its forward pass.

@@ -69,7 +69,9 @@ struct Product {
   }
 
   /// The kernel has no relu: it gets the values of that feature map.
-  static bool mapped(const Form& form) { return form.feature == Feature::relu_plus_floor; }
+  static bool mapped(const Form& form) {
+    return form.feature == Feature::relu_plus_floor || form.feature == Feature::relu;
+  }
   static Tensor map(const Tensor& x, const Form& form) {
     return mapped(form) ? feature_of(x, form.feature) : x;
   }

@@ -30,7 +30,7 @@ struct Call {
 
   /// Whether the kernel's rows are not the inputs themselves.
   bool mapped() const {
-    return all.query.features.omega.defined() || all.key.features.omega.defined() ||
+    return all.query.features.maps() || all.key.features.maps() ||
            all.key.features.hidden.defined() || F::mapped(form);
   }
   at::ScalarType type() const {

@@ -1,5 +1,5 @@
-// Inputs of the recurrent forms: tokens as they are, or random features of them computed in parts,
-// so that no [T, S] array of features is ever in memory; and the autograd node of such a form.
+// Inputs of the recurrent forms: tokens as they are, or features of them computed in parts, so that
+// no [T, S] array of features is ever in memory; and the autograd node of such a form.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,26 @@
 
 namespace attnbench {
 
-/// A map of tokens x [B, H, t, D] to scale x . omega_i, minus |scale x|^2 / 2 if `half_square`: the
-/// logarithm of a positive random feature (Choromanski et al. 2021, lemma 1). It has no gradient.
+/// Products of the numbers of a token, whose dot products are polynomials of x.y. square: all
+/// x_i x_j, i <= j, for (x.y)^2. taylor2: 1, x and square, scaled for 1 + z + z^2 / 2 with z = x.y
+/// / sqrt(D), of which no sum is below 1/2.
+enum class Expansion { none, square, taylor2 };
+
+/// A map of tokens x [B, H, t, D]. By `omega` to scale x . omega_i, minus |scale x|^2 / 2 if
+/// `half_square`: the logarithm of a positive random feature (Choromanski et al. 2021, lemma 1). It
+/// has no gradient. Or by `expansion`, which leaves the others out; a token whose first number is
+/// -inf is hidden: all its features are 0.
 struct Features {
   at::Tensor omega;  ///< [S, D], or [H, S, D] for one map per head; undefined = x itself
   double scale = 1;
   bool half_square = false;
   at::Tensor hidden;  ///< [B, 1, T, 1], true where the result is -inf; undefined = nowhere
+  Expansion expansion = Expansion::none;
 
+  /// Whether the features are not the tokens themselves.
+  bool maps() const { return omega.defined() || expansion != Expansion::none; }
+  /// The number of features of a token of D numbers.
+  std::int64_t count(std::int64_t dim) const;
   /// Tokens from `begin` on, x [B, H, t, D], to [B, H, t, S]; plain tensor operations.
   at::Tensor of(const at::Tensor& x, std::int64_t begin = 0) const;
   /// dLoss/dx from dLoss/dresult, which is 0 at hidden tokens.
@@ -34,9 +46,7 @@ struct Operand {
   Features features;
 
   /// S, or D without features.
-  std::int64_t width() const {
-    return features.omega.defined() ? features.omega.size(-2) : whole.size(3);
-  }
+  std::int64_t width() const { return features.count(whole.size(3)); }
   /// The whole input, [B, H, T, S] in `type`, with gradients by autograd.
   at::Tensor all(at::ScalarType type) const { return features.of(whole.to(type)); }
   /// The piece's tokens, as part_of and rows_of give them. Their gradients are written into

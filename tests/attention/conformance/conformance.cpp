@@ -107,6 +107,12 @@ std::vector<Variant> choices() {
       {"lavo", {{"form", word("undissected")}, {"window", Window{0, 0}}}, steps},
       {"lavo", {{"window", Window{0, 0}}}, steps},
       {"lavo", {{"window", Window{60, 0}}}, of_numbers()},
+      {"linear", {{"feature", word("exp")}}, {}},
+      {"linear", {{"feature", word("hedgehog")}}, {}},
+      // A row of weights that are all 0 sums to 0.
+      {"linear", {{"feature", word("relu")}}, of_numbers()},
+      {"linear", {{"feature", word("polynomial")}}, of_numbers()},
+      {"linear", {{"feature", word("taylor2")}}, of_numbers()},
       // Its spread follows from the positions, and without max_length those are the keys.
       {"linformer",
        {{"share_kv", true}, {"init", word("lecun_normal")}, {"max_length", count(300)}},
