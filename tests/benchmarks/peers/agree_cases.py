@@ -154,14 +154,55 @@ def gsa(query, key, value, slots):
     return by_token(naive_recurrent_gsa(*parts)[0])
 
 
-def linear(query, key, value):
+def linear(query, key, value, feature=lambda x: functional.elu(x) + 1, epsilon=1e-6,
+           key_feature=None):
     from fla.ops.linear_attn.naive import naive_recurrent_linear_attn
 
     # Their own normalisation is a Triton kernel: a column of ones carries the sum of weights.
     values = torch.cat([value, torch.ones_like(value[..., :1])], -1)
-    parts = by_token(functional.elu(query) + 1, functional.elu(key) + 1, values)
+    parts = by_token(feature(query), (key_feature or feature)(key), values)
     mixed = by_token(naive_recurrent_linear_attn(*parts, scale=1.0)[0])
-    return mixed[..., :-1] / (mixed[..., -1:] + 1e-6)
+    total = mixed[..., -1:] + epsilon
+    return mixed[..., :-1] / torch.where(total == 0, 1, total)
+
+
+def relu(query, key, value):
+    from fla.modules.feature_map import ReLUFeatureMap
+
+    return linear(query, key, value, ReLUFeatureMap())
+
+
+def square(query, key, value):
+    """ReBased's map without its norm: all x_i x_j / sqrt(D), which cancels without an epsilon."""
+    from fla.modules.feature_map import RebasedFeatureMap
+
+    feature = RebasedFeatureMap(query.size(-1), normalize=False)
+    return linear(query, key, value, feature, 0)
+
+
+def taylor(query, key, value):
+    from fla.modules.feature_map import TaylorFeatureMap
+
+    return linear(query, key, value, TaylorFeatureMap(query.size(-1)))
+
+
+def based(query, key, value):
+    from fla.ops.based.naive import naive_parallel_based
+
+    return naive_parallel_based(query, key, value)
+
+
+def hedgehog(query, key, value, query_map, key_map):
+    """Its map is written from the paper: fla's has one softmax over both signs."""
+
+    def feature(weight):
+        def both_signs(x):
+            mapped = torch.einsum("hij,bhtj->bhti", weight, x)
+            return torch.cat([mapped.softmax(-1), (-mapped).softmax(-1)], -1)
+
+        return both_signs
+
+    return linear(query, key, value, feature(query_map), 0, feature(key_map))
 
 
 def nystromformer(query, key, value):
@@ -225,6 +266,10 @@ def of_channel(size):
     return size[1], size[3]
 
 
+def of_map(size):
+    return size[1], size[3], size[3]
+
+
 def of_projection(size):
     return 9, size[2]
 
@@ -264,6 +309,17 @@ CASES = [
          lambda keys, values: {**plain_widths(keys, values), "slots": 9},
          options={"latents_per_head": 9}),
     Case("linear", "linear", "fla naive_recurrent_linear_attn", linear),
+    Case("linear, exp", "linear", "fla naive_recurrent_linear_attn",
+         functools.partial(linear, feature=torch.exp, epsilon=0), options={"feature": "exp"}),
+    Case("linear, relu", "linear", "fla ReLUFeatureMap", relu, options={"feature": "relu"}),
+    Case("linear, polynomial", "linear", "fla RebasedFeatureMap", square,
+         options={"feature": "polynomial", "epsilon": 0}),
+    Case("linear, taylor2", "linear", "fla TaylorFeatureMap", taylor,
+         options={"feature": "taylor2"}),
+    Case("linear, taylor2", "linear", "fla naive_parallel_based", based,
+         options={"feature": "taylor2"}),
+    Case("linear, hedgehog", "linear", "fla naive_recurrent_linear_attn, the map ours", hedgehog,
+         parameters={"query_map": of_map, "key_map": of_map}, options={"feature": "hedgehog"}),
     Case("Nyströmformer", "nystromformer", "nystrom-attention NystromAttention", nystromformer,
          options={"landmarks": 7}, pattern="bidirectional", sizes=EVEN),
     Case("Linformer", "linformer", "linformer LinformerSelfAttention", linformer,
