@@ -76,6 +76,21 @@ Support rotary_support(const Mechanism& mechanism) {
   return {};
 }
 
+Support key_dim_support(const Mechanism& mechanism) {
+  const Problem& problem = mechanism.problem;
+  if (problem.width() == problem.heads * problem.head_dim) return {};
+  bool found = false;
+  bool projected = true;
+  for (const Role& role : mechanism.roles()) {
+    if (takes_positions(role) && role.width == problem.head_dim) found = true;
+    if (role.feed != Feed::projected || role.source == Source::latent_stream) projected = false;
+  }
+  if (found && projected) return {};
+  return Support::no(mechanism.name() + ": key_dim " + std::to_string(problem.head_dim) +
+                     " needs a query or key of that width and all inputs projected from the "
+                     "tokens; leave key_dim out");
+}
+
 Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
              Scope scope, std::uint64_t seed)
     : torch::nn::Module("layer"),
@@ -84,6 +99,9 @@ Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
       scope_(scope) {
   if (scope == Scope::mix) throw std::logic_error("a layer projects: its scope cannot be mix");
   const Problem& problem = mechanism_->problem;
+  if (const Support support = key_dim_support(*mechanism_); !support) {
+    throw UnsupportedError(support.reason);
+  }
   mechanism_->draw_parameters(seed);
   const std::int64_t width = problem.width();
   const auto weight = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {

@@ -23,6 +23,10 @@ Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scal
 /// width, and no latent stream, whose latents have no positions.
 Support rotary_support(const Mechanism& mechanism);
 
+/// Whether it can have queries and keys that are wider or narrower than a head's share of the
+/// tokens: they must be projected from the tokens, and nothing else taken from them.
+Support key_dim_support(const Mechanism& mechanism);
+
 /// One attention layer over x [B, T, C]; weights are seeded normals of variance 1/C.
 ///
 /// Under autocast (attention/torch/autocast.hpp) its own products and all inputs of the mix, slices

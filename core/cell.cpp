@@ -8,6 +8,7 @@ using Json = nlohmann::json;
 
 ATTNBENCH_JSON_CODEC(Problem) {
   JSON_AT(batch, heads, kv_heads, length, key_length, head_dim, value_dim);
+  JSON_MAYBE(model_width);
   json.word("pattern", value.pattern, to_string, pattern_from);
   json.word("dtype", value.dtype, to_string, dtype_from);
 }

@@ -10,21 +10,23 @@ namespace attnbench {
 enum class Pattern { bidirectional, causal, cross };
 enum class Dtype { float32, float64, bfloat16, float16 };
 
-/// Sizes count elements. The papers' C is width() = heads * head_dim.
+/// Sizes count elements. The papers' C is width(), heads * head_dim unless queries and keys are
+/// narrower or wider than a head's share of the tokens.
 struct Problem {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
   std::int64_t kv_heads = 1;    ///< key/value heads; a divisor of `heads`
   std::int64_t length = 1;      ///< query tokens T
   std::int64_t key_length = 1;  ///< key tokens; equals `length` unless the pattern is cross
-  std::int64_t head_dim = 1;    ///< D
+  std::int64_t head_dim = 1;    ///< D, of queries and keys
   std::int64_t value_dim = 1;   ///< Dv
   Pattern pattern = Pattern::causal;
   Dtype dtype = Dtype::float32;
   std::string device = "cpu";
-  bool gradient = false;  ///< whether a backward pass follows
+  bool gradient = false;         ///< whether a backward pass follows
+  std::int64_t model_width = 0;  ///< of the tokens; 0 = heads * head_dim
 
-  std::int64_t width() const { return heads * head_dim; }
+  std::int64_t width() const { return model_width == 0 ? heads * head_dim : model_width; }
 };
 
 const char* to_string(Pattern pattern);

@@ -146,7 +146,7 @@ std::int64_t Sizes::value(const std::string& name) {
   constexpr std::int64_t default_head_dim = 64;
   const std::int64_t size = given(name);
   if (size != 0) return size;
-  if (name == "value_dim" && has("head_dim")) return value("head_dim");
+  if ((name == "value_dim" || name == "key_dim") && has("head_dim")) return value("head_dim");
   if (name == "key_length" && has("length")) return value("length");
   if (!has("heads")) return size;
   if (name == "head_dim") {

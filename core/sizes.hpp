@@ -4,6 +4,7 @@
 //   width            = heads * head_dim
 //   head_dim         = width / heads, or 64 where width is 0 as well
 //   value_dim        = head_dim
+//   key_dim          = head_dim
 //   kv_heads         = heads
 //   key_length       = length
 //   latents_total    = latents_per_head * heads

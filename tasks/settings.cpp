@@ -34,6 +34,7 @@ std::vector<Option> size_settings() {
           integer_setting("width", 0, "heads times head_dim; 0 = from head_dim", 0),
           integer_setting("head_dim", 0, "numbers per head; 0 = width / heads, or 64", 0),
           integer_setting("value_dim", 0, "numbers per head of the values; 0 = head_dim", 0),
+          integer_setting("key_dim", 0, "numbers per head of queries and keys; 0 = head_dim", 0),
           text_setting("dtype", "float32", "type of inputs and output",
                        {"float32", "float64", "bfloat16", "float16"}),
           number_setting("input_scale", 1, "standard deviation of the normal inputs")};
@@ -41,8 +42,8 @@ std::vector<Option> size_settings() {
 
 Problem problem_from(const Options& settings) {
   Sizes sizes;
-  for (const char* name :
-       {"batch", "heads", "kv_heads", "width", "head_dim", "value_dim", "length", "key_length"}) {
+  for (const char* name : {"batch", "heads", "kv_heads", "width", "head_dim", "value_dim",
+                           "key_dim", "length", "key_length"}) {
     sizes.add(name, settings.has(name) ? settings.integer(name) : 0);
   }
   for (const SizeFault& fault : sizes.contradictions()) throw UsageError(fault.reason + ".");
@@ -50,7 +51,8 @@ Problem problem_from(const Options& settings) {
   problem.batch = sizes.value("batch");
   problem.heads = sizes.value("heads");
   problem.kv_heads = sizes.value("kv_heads");
-  problem.head_dim = sizes.value("head_dim");
+  problem.head_dim = sizes.value("key_dim");
+  if (problem.head_dim != sizes.value("head_dim")) problem.model_width = sizes.value("width");
   problem.value_dim = sizes.value("value_dim");
   problem.length = sizes.value("length");
   problem.key_length = sizes.value("key_length");

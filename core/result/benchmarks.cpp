@@ -135,6 +135,7 @@ BenchmarkNames::BenchmarkNames(const std::vector<CellRecord>& cells) {
     drop_follower(keys, all, "key_length", "length");
     drop_follower(keys, all, "kv_heads", "heads");
     drop_follower(keys, all, "value_dim", "head_dim");
+    drop_follower(keys, all, "key_dim", "head_dim");
   }
   for (const auto& [family, all] : options) options_[family] = varying_in(all);
 }

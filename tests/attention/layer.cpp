@@ -145,6 +145,39 @@ TEST_CASE("layer: rotary positions are refused where they would mean nothing") {
   CHECK_THROWS_AS(latte.use_rotary_positions(), UnsupportedError);
 }
 
+TEST_CASE("layer: queries and keys of a width of their own, where they are projected") {
+  Problem problem = small();
+  problem.kv_heads = problem.heads;
+  problem.model_width = problem.width();
+  problem.value_dim = problem.head_dim;
+  problem.head_dim = 3;
+  for (const char* name : {"softmax", "linear", "gla", "retention", "performer"}) {
+    CAPTURE(name);
+    const auto mechanism = made(name, problem);
+    REQUIRE(key_dim_support(*mechanism));
+    Layer layer(mechanism, builtins().entry(name).implementation("composite"), Scope::layer, 1);
+    const auto weights = layer.named_parameters();
+    CHECK(weights["weight_query"].sizes() ==
+          at::IntArrayRef({problem.model_width, problem.heads * 3}));
+    CHECK(weights["weight_out"].sizes() ==
+          at::IntArrayRef({problem.heads * problem.value_dim, problem.model_width}));
+    const auto x =
+        at::randn({2, problem.length, problem.model_width}, weights["weight_out"].options());
+    CHECK(layer.forward(x, x).output.sizes() == x.sizes());
+  }
+  for (const char* name : {"luna", "lavo", "rg_lru"}) {
+    CAPTURE(name);
+    Problem alike = problem;
+    if (name != std::string("rg_lru")) alike.value_dim = alike.head_dim;
+    const auto mechanism = made(name, alike);
+    CHECK_THAT(key_dim_support(*mechanism).reason,
+               Catch::StartsWith(name) && Catch::Contains("key_dim 3"));
+    CHECK_THROWS_AS(
+        Layer(mechanism, builtins().entry(name).implementation("composite"), Scope::layer, 1),
+        UnsupportedError);
+  }
+}
+
 TEST_CASE("layer: scope words") {
   CHECK(scope_from("projected") == Scope::projected);
   CHECK(std::string(to_string(Scope::layer)) == "layer");

@@ -1,6 +1,6 @@
 """What command lines are made of: commands, their words and flags, right and wrong."""
 
-SETTINGS = ["length", "heads", "head_dim", "value_dim", "kv_heads", "batch", "width", "dtype",
+SETTINGS = ["length", "heads", "head_dim", "value_dim", "key_dim", "kv_heads", "batch", "width", "dtype",
             "pattern", "pass", "scope", "window", "latents_per_head", "latents_total",
             "implementation", "use", "steps", "input_scale", "learning_rate", "train_mix", "seed",
             "device", "key_length", "features"]

@@ -46,6 +46,20 @@ TEST_CASE("the width is split over heads", "[sizes]") {
   CHECK(problem_of({{"heads", integer(6)}, {"kv_heads", integer(2)}}).kv_heads == 2);
 }
 
+TEST_CASE("queries and keys have a width of their own beside that of the tokens", "[sizes]") {
+  const Problem same = problem_of({{"width", integer(128)}, {"key_dim", integer(32)}});
+  CHECK(same.model_width == 0);
+  const Problem narrow = problem_of({{"width", integer(128)}, {"key_dim", integer(16)}});
+  CHECK(narrow.head_dim == 16);
+  CHECK(narrow.value_dim == 32);
+  CHECK(narrow.width() == 128);
+  const Problem both =
+      problem_of({{"head_dim", integer(32)}, {"key_dim", integer(40)}, {"value_dim", integer(64)}});
+  CHECK(both.head_dim == 40);
+  CHECK(both.value_dim == 64);
+  CHECK(both.width() == 128);
+}
+
 TEST_CASE("sizes that contradict each other are refused, naming both", "[sizes]") {
   CHECK(refusal({{"width", integer(130)}}).find("width 130 is not a multiple of heads 4") == 0);
   CHECK(refusal({{"width", integer(128)}, {"head_dim", integer(64)}}).find("head_dim 64") !=

@@ -117,11 +117,13 @@ class CellMaker {
   /// Sizes within their bounds can still multiply to a cell that is too large.
   void check_whole() {
     double numbers = 1;
-    for (const auto& pair :
-         {std::pair{"batch", "batch"}, std::pair{"heads", "heads"},
-          std::pair{"length", "key_length"}, std::pair{"head_dim", "value_dim"}}) {
+    for (const auto& alike :
+         std::initializer_list<std::vector<const char*>>{{"batch"},
+                                                         {"heads"},
+                                                         {"length", "key_length"},
+                                                         {"head_dim", "value_dim", "key_dim"}}) {
       double greater = 1;
-      for (const char* name : {pair.first, pair.second}) {
+      for (const char* name : alike) {
         if (sizes_.has(name)) greater = std::max(greater, static_cast<double>(sizes_.value(name)));
       }
       numbers *= greater;

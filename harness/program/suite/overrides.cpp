@@ -72,7 +72,7 @@ class Overrides {
   /// Sets what there is of a shape's sizes. A preset's sizes that would change them are derived
   /// again.
   void set_shape(const ChosenShape& chosen) {
-    for (const char* derived : {"width", "kv_heads", "value_dim", "key_length"}) {
+    for (const char* derived : {"width", "kv_heads", "value_dim", "key_dim", "key_length"}) {
       if (axes.has(derived)) axes.set(derived, {{0, chosen.place, true}});
     }
     for (const auto& [key, value] : chosen.shape->sizes.items()) {

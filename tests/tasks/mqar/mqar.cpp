@@ -52,6 +52,54 @@ TEST_CASE("every causal mechanism is trained and scored, whatever its lengths", 
   }
 }
 
+TEST_CASE("widths of keys and of values are counted in weights and state", "[mqar]") {
+  struct Row {
+    std::string mechanism;
+    Settings options, widths;
+    int64_t weights, state;  // of two heads
+  };
+  const int64_t width = 16, narrow = 3;
+  for (const Row& row :
+       std::vector<Row>{{"gla",
+                         {},
+                         {{"key_dim", narrow}},
+                         3 * width * 2 * narrow + 2 * width * width,
+                         2 * narrow * 8},
+                        {"retention",
+                         {},
+                         {{"value_dim", int64_t{20}}},
+                         2 * width * 16 + 2 * width * 40,
+                         2 * 8 * 20},
+                        {"linear",
+                         {{"feature", std::string("taylor2")}},
+                         {{"key_dim", narrow}},
+                         2 * width * 2 * narrow + 2 * width * width,
+                         2 * (1 + 3 + 6) * 9},
+                        {"linear",
+                         {{"feature", std::string("hedgehog")}},
+                         {{"key_dim", narrow}},
+                         2 * width * 2 * narrow + 2 * width * width + 2 * 2 * narrow * narrow,
+                         2 * 6 * 10}}) {
+    CAPTURE(row.mechanism, row.widths.begin()->first, row.weights);
+    const auto cell =
+        make_cell("mqar", row.mechanism, "auto", small_recall(row.widths), row.options);
+    const tasks::TaskForecast forecast = tasks::find_task("mqar").forecast(registry(), cell);
+    REQUIRE(forecast.support);
+    const Ran ran = run_cell(registry(), "mqar", cell);
+    CHECK(ran.check["verdict"] == "ok");
+    const Json& training = ran.sections["training"];
+    CHECK(training["parameters"]["mechanism"] == row.weights);
+    CHECK(training["state_bytes"]["mechanism"] == 4 * row.state);
+  }
+  for (const char* refused : {"lavo", "luna", "rg_lru"}) {
+    const auto forecast = forecast_of_recall(refused, small_recall({{"key_dim", narrow}}));
+    CHECK_FALSE(forecast.support);
+    CAPTURE(refused, forecast.support.reason);
+    CHECK((refused != std::string("rg_lru") ||
+           forecast.support.reason.find("key_dim 3") != std::string::npos));
+  }
+}
+
 TEST_CASE("all variants, layouts and schedules can be trained", "[mqar]") {
   const std::vector<Settings> some{{{"variant", std::string("forgetting")},
                                     {"updates", int64_t{1}},

@@ -25,13 +25,15 @@ void fill_derived(result::CellRecord& record) {
     if (const Json* const size = find_value(record.problem, name)) value = *size;
     const Json* const heads = find_value(record.problem, "heads");
     const Json* const head_dim = find_value(record.problem, "head_dim");
-    if (name == "width" && heads != nullptr && head_dim != nullptr) {
-      Sizes sizes;
-      sizes.add("width", 0);
-      sizes.add("heads", heads->get<std::int64_t>());
-      sizes.add("head_dim", head_dim->get<std::int64_t>());
-      value = sizes.value("width");
-    }
+    if (heads == nullptr || head_dim == nullptr) continue;
+    if (name == "key_dim") value = *head_dim;  // a problem's head_dim is that of queries and keys
+    if (name != "width" && name != "head_dim") continue;
+    const Json* const width = find_value(record.problem, "model_width");
+    Sizes sizes;
+    sizes.add("width", width != nullptr ? width->get<std::int64_t>() : 0);
+    sizes.add("heads", heads->get<std::int64_t>());
+    sizes.add("head_dim", width != nullptr ? 0 : head_dim->get<std::int64_t>());
+    value = sizes.value(name);
   }
 }
 

@@ -181,6 +181,15 @@ TEST_CASE("without rounds the plan speaks", "[result]") {
   CHECK(never.options.at("latents_per_head") == 16);
   CHECK(never.settings.at("head_dim") == 32);
   CHECK(never.settings.at("width") == 128);
+  Forecast narrow = combined_forecast();
+  narrow.problem->head_dim = 8;
+  narrow.problem->model_width = 128;
+  Cell cell = combined_cell();
+  cell.settings["key_dim"] = std::int64_t{0};
+  const CellRecord keys = run::combine(run::planned_record(cell, narrow), {}, {});
+  CHECK(keys.settings.at("key_dim") == 8);
+  CHECK(keys.settings.at("head_dim") == 32);
+  CHECK(keys.settings.at("width") == 128);
   CHECK(never.chosen->implementation == "scan");
   CHECK(never.growth.at("time_in_length") == 1);
 }
