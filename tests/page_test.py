@@ -192,7 +192,7 @@ class PageTest(unittest.TestCase):
                 with self.subTest(f"{name} at {width}"), Opened(self, "equal_state", width) as page:
                     figure = page.locator(f'.plot[data-name="{name}"]')
                     figure.scroll_into_view_if_needed()
-                    figure.locator("svg").wait_for(timeout=60000)
+                    figure.locator("svg.marks").wait_for(timeout=60000)
                     words, over = figure.evaluate(OVERLAPS)
                     self.assertIn("softmax", words)
                     self.assertEqual(over, [])
