@@ -226,8 +226,8 @@ TEST_CASE("a split by file names is one form, whose files follow each other", "[
   };
   CHECK(
       says(said_of({{"wiki.train.raw", "a"}, {"wiki.train.tokens", "a"}, {"wiki.valid.raw", "b"}}),
-           {"member wiki.train.tokens", "holds train in another form than",
-            "than wiki.train.raw", "leave one of both"}));
+           {"member wiki.train.tokens", "holds train in another form than", "than wiki.train.raw",
+            "leave one of both"}));
   CHECK(says(said_of({{"raw/wiki.test.raw", "a"}, {"tokens/wiki.test.tokens", "a"}}),
              {"holds test in another form than", "raw/wiki.test.raw"}));
   CHECK(says(said_of({{"train.txt", "a"}, {"train.txt.gz", gzipped("a")}, {"val.txt", "b"}}),
