@@ -63,7 +63,7 @@ TEST_CASE("results are told apart by the day and the commit, then by the time, t
   // A name that begins another would be found in it.
   CHECK(reports::names_apart(
             {measured("2026-01-02T03:05:35", "abc"), measured("2026-01-02T03:05:35", "abcdef")}) ==
-        std::vector<std::string>{"2026-01-02 abc 03:05 (1)", "2026-01-02 abcdef 03:05 (2)"});
+        std::vector<std::string>{"2026-01-02 abc 03:05", "2026-01-02 abcdef 03:05"});
 }
 
 TEST_CASE("lines of two results have one colour a mechanism, the second dashed, and no crossings",
