@@ -13,9 +13,9 @@
 namespace attnbench::reports::verdict {
 namespace {
 
-constexpr std::size_t rows = 14;
-constexpr std::size_t margin = 9;        ///< columns left of the lines, for seconds
-constexpr std::size_t label_width = 22;  ///< at most
+constexpr std::size_t plot_rows = 14;
+constexpr std::size_t plot_margin = 9;        ///< columns left of the lines, for seconds
+constexpr std::size_t most_label = 22;  ///< at most
 constexpr std::size_t least_columns = 30;
 constexpr std::size_t dots_across = 2, dots_down = 4;  ///< of a letter of braille
 
@@ -36,10 +36,10 @@ struct Range {
 /// Letters of braille by their dots, each in the colour of what was drawn last.
 class Canvas {
  public:
-  explicit Canvas(std::size_t columns) : columns_(columns), letters_(columns * rows) {}
+  explicit Canvas(std::size_t columns) : columns_(columns), letters_(columns * plot_rows) {}
 
   std::size_t dots_wide() const { return columns_ * dots_across; }
-  static std::size_t dots_high() { return rows * dots_down; }
+  static std::size_t dots_high() { return plot_rows * dots_down; }
 
   /// A line between two dots; the first row of dots is the uppermost.
   void line(double x0, double y0, double x1, double y1, int colour) {
@@ -98,14 +98,14 @@ int terminal_colour(const std::string& hex) {
   return first + number;
 }
 
-struct Line {
+struct DrawnLine {
   const RankedRow* row;
   int colour = 0;
   std::size_t end = 0;  ///< the row of its label
 };
 
-std::vector<Line> lines_of(const Ranking& ranking) {
-  std::vector<Line> lines;
+std::vector<DrawnLine> drawn_lines(const Ranking& ranking) {
+  std::vector<DrawnLine> lines;
   Palette palette;
   for (const RankedRow& row : ranking.rows) {
     palette.add(row.label, row.mechanism);
@@ -120,15 +120,15 @@ std::vector<Line> lines_of(const Ranking& ranking) {
 }
 
 /// Moves labels apart: each has a row of its own, as near to the end of its line as there is one.
-void place_labels(std::vector<Line>& lines) {
+void place_labels(std::vector<DrawnLine>& lines) {
   std::stable_sort(lines.begin(), lines.end(),
-                   [](const Line& a, const Line& b) { return a.end < b.end; });
+                   [](const DrawnLine& a, const DrawnLine& b) { return a.end < b.end; });
   std::size_t free = 0;
-  for (Line& line : lines) {
+  for (DrawnLine& line : lines) {
     line.end = std::max(line.end, free);
     free = line.end + 1;
   }
-  std::size_t below = rows;
+  std::size_t below = plot_rows;
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     line->end = std::min(line->end, below - 1);
     below = line->end;
@@ -138,21 +138,21 @@ void place_labels(std::vector<Line>& lines) {
 }  // namespace
 
 std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
-  std::vector<Line> lines = lines_of(ranking);
-  if (lines.size() < 2 || lines.size() > rows) return "";
+  std::vector<DrawnLine> lines = drawn_lines(ranking);
+  if (lines.size() < 2 || lines.size() > plot_rows) return "";
   std::size_t labels = 0;
   const auto first = lines.front().row->along.front();
   Range across{std::log(first.first), std::log(first.first)};
   Range up{std::log(first.second), std::log(first.second)};
-  for (const Line& line : lines) {
-    labels = std::max(labels, std::min(text::display_width(line.row->label), label_width));
+  for (const DrawnLine& line : lines) {
+    labels = std::max(labels, std::min(text::display_width(line.row->label), most_label));
     for (const auto& [x, seconds] : line.row->along) {
       across.hold(std::log(x));
       up.hold(std::log(seconds));
     }
   }
-  if (columns < margin + labels + 1 + least_columns) return "";
-  Canvas canvas(columns - margin - labels - 1);
+  if (columns < plot_margin + labels + 1 + least_columns) return "";
+  Canvas canvas(columns - plot_margin - labels - 1);
   const auto height = [&](double seconds) {
     return static_cast<double>(Canvas::dots_high() - 1) -
            up.dot(std::log(seconds), Canvas::dots_high());
@@ -170,15 +170,15 @@ std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
   }
   place_labels(lines);
   std::string text;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const double share = static_cast<double>(rows - 1 - row) / static_cast<double>(rows - 1);
-    const bool marked = row == 0 || row == rows / 2 || row == rows - 1;
+  for (std::size_t row = 0; row < plot_rows; ++row) {
+    const double share = static_cast<double>(plot_rows - 1 - row) / static_cast<double>(plot_rows - 1);
+    const bool marked = row == 0 || row == plot_rows / 2 || row == plot_rows - 1;
     const double seconds = std::exp(up.low + share * (up.high - up.low));
-    std::string line = text::pad_left(marked ? text::human_seconds(seconds) : "", margin - 1) +
+    std::string line = text::pad_left(marked ? text::human_seconds(seconds) : "", plot_margin - 1) +
                        " " + canvas.row(row, colour);
-    for (const Line& one : lines) {
+    for (const DrawnLine& one : lines) {
       if (one.end != row) continue;
-      const std::string label = text::shorten(one.row->label, label_width);
+      const std::string label = text::shorten(one.row->label, most_label);
       line += " " + (colour ? "\x1b[38;5;" + std::to_string(one.colour) + "m" + label + "\x1b[0m"
                             : label);
     }
@@ -191,7 +191,7 @@ std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
       ranking.axis,
       width > least.size() + most.size() + 2 ? width - least.size() - most.size() - 2 : 1);
   const std::size_t blanks = width - std::min(width, least.size() + middle.size() + most.size());
-  return text + std::string(margin, ' ') + least + std::string(blanks / 2, ' ') + middle +
+  return text + std::string(plot_margin, ' ') + least + std::string(blanks / 2, ' ') + middle +
          std::string(blanks - blanks / 2, ' ') + most + "\n";
 }
 
