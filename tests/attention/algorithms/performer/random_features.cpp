@@ -155,7 +155,7 @@ TEST_CASE("performer draws its features anew after so many training forwards") {
   };
   const at::Tensor first = omega(one);
   CHECK(at::equal(first, omega(other)));
-  const auto& chunked = mechanisms::performer().implementation("chunked");
+  const Implementation chunked = mechanisms::performer().implementation("chunked");
   Inputs inputs;
   for (const char* role : {"query", "key", "value"}) {
     inputs.tensors[role] = at::randn({1, 1, 12, 4}).requires_grad_(true);
