@@ -60,7 +60,7 @@ class Lavo : public Mechanism {
     const at::NoGradGuard no_grad;
     const bool full = options.text("basis") == "full";
     const std::int64_t rows = options.integer("bases");
-    const std::int64_t columns = full ? problem.width() : problem.head_dim;
+    const std::int64_t columns = full ? problem.heads * problem.head_dim : problem.head_dim;
     Problem exact = problem;
     exact.dtype = Dtype::float64;
     exact.device = "cpu";
