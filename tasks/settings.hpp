@@ -52,8 +52,8 @@ Value value_named(const char* setting, const Names<Value, N>& names, const std::
   throw UsageError(std::string(setting) + " must be one of " + known + ", not \"" + text + "\"");
 }
 
-/// The settings batch, heads, kv_heads, width, head_dim, value_dim, key_dim, dtype, input_scale. 0 means
-/// "derived".
+/// The settings batch, heads, kv_heads, width, head_dim, value_dim, key_dim, dtype, input_scale. 0
+/// means "derived".
 std::vector<Option> size_settings();
 
 /// The problem of `settings`, which hold those above and `length`; also `key_length` and `pattern`

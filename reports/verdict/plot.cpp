@@ -14,7 +14,7 @@ namespace attnbench::reports::verdict {
 namespace {
 
 constexpr std::size_t plot_rows = 14;
-constexpr std::size_t plot_margin = 9;        ///< columns left of the lines, for seconds
+constexpr std::size_t plot_margin = 9;  ///< columns left of the lines, for seconds
 constexpr std::size_t most_label = 22;  ///< at most
 constexpr std::size_t least_columns = 30;
 constexpr std::size_t dots_across = 2, dots_down = 4;  ///< of a letter of braille
@@ -171,7 +171,8 @@ std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
   place_labels(lines);
   std::string text;
   for (std::size_t row = 0; row < plot_rows; ++row) {
-    const double share = static_cast<double>(plot_rows - 1 - row) / static_cast<double>(plot_rows - 1);
+    const double share =
+        static_cast<double>(plot_rows - 1 - row) / static_cast<double>(plot_rows - 1);
     const bool marked = row == 0 || row == plot_rows / 2 || row == plot_rows - 1;
     const double seconds = std::exp(up.low + share * (up.high - up.low));
     std::string line = text::pad_left(marked ? text::human_seconds(seconds) : "", plot_margin - 1) +
