@@ -41,9 +41,9 @@ struct PairVerdict {
 struct VerdictSides {
   std::string base;
   std::string changed;
-  std::string apart;                 ///< of results measured apart: what of them was compared
   std::optional<double> margin;      ///< relative change below which nothing is SLOW or FAST
   std::optional<double> confidence;  ///< of each pair's interval
+  std::string apart = {};            ///< of results measured apart: what of them was compared
 };
 
 struct Verdicts {

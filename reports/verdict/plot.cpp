@@ -33,6 +33,24 @@ struct Range {
   }
 };
 
+/// The number of a colour among the 216 that terminals have; 0, the terminal's own, for black,
+/// white and greys, which may be those of its background.
+int terminal_colour(const std::string& hex) {
+  constexpr int first = 16, steps = 5, grey = 24;
+  int number = 0, least = 255, most = 0;
+  for (std::size_t at = 1; at < hex.size(); at += 2) {
+    const int part = std::stoi(hex.substr(at, 2), nullptr, 16);
+    least = std::min(least, part);
+    most = std::max(most, part);
+    number = number * (steps + 1) + (part * steps + 127) / 255;
+  }
+  return most - least < grey ? 0 : first + number;
+}
+
+std::string switch_to(int colour) {
+  return colour == 0 ? "\x1b[0m" : "\x1b[38;5;" + std::to_string(colour) + "m";
+}
+
 /// Letters of braille by their dots, each in the colour of what was drawn last.
 class Canvas {
  public:
@@ -52,18 +70,19 @@ class Canvas {
   /// A row as text, with escape sequences where `coloured`.
   std::string row(std::size_t at, bool coloured) const {
     std::string text;
+    int current = 0;
     for (std::size_t i = 0; i < columns_; ++i) {
       const Letter& letter = letters_[at * columns_ + i];
       if (letter.dots == 0) {
         text += ' ';
         continue;
       }
-      if (coloured) text += "\x1b[38;5;" + std::to_string(letter.colour) + "m";
+      if (coloured && letter.colour != current) text += switch_to(letter.colour);
+      current = letter.colour;
       text += {'\xE2', static_cast<char>(0xA0 | letter.dots >> 6),
                static_cast<char>(0x80 | (letter.dots & 0x3F))};
-      if (coloured) text += "\x1b[0m";
     }
-    return text;
+    return text + (coloured && current != 0 ? switch_to(0) : "");
   }
 
  private:
@@ -86,17 +105,6 @@ class Canvas {
   std::size_t columns_;
   std::vector<Letter> letters_;
 };
-
-/// The nearest of the 216 colours that terminals number.
-int terminal_colour(const std::string& hex) {
-  constexpr int first = 16, steps = 5;
-  int number = 0;
-  for (std::size_t at = 1; at < hex.size(); at += 2) {
-    const int part = std::stoi(hex.substr(at, 2), nullptr, 16);
-    number = number * (steps + 1) + (part * steps + 127) / 255;
-  }
-  return first + number;
-}
 
 struct DrawnLine {
   const RankedRow* row;
@@ -180,8 +188,7 @@ std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
     for (const DrawnLine& one : lines) {
       if (one.end != row) continue;
       const std::string label = text::shorten(one.row->label, most_label);
-      line += " " + (colour ? "\x1b[38;5;" + std::to_string(one.colour) + "m" + label + "\x1b[0m"
-                            : label);
+      line += " " + (colour ? switch_to(one.colour) + label + switch_to(0) : label);
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }

@@ -141,7 +141,9 @@ TEST_CASE("a page of two results begins with both side by side, and says what it
   options.compared = [](const result::Result& base, const result::Result& changed) {
     reports::Verdicts verdicts;
     verdicts.turns.apart = base.provenance.commit + " and " + changed.provenance.commit;
-    verdicts.pairs.push_back({.name = "linear length=256", .verdict = "FAST"});
+    reports::PairVerdict& pair = verdicts.pairs.emplace_back();
+    pair.name = "linear length=256";
+    pair.verdict = "FAST";
     return verdicts;
   };
   const std::vector<std::filesystem::path> both{folder / "0123456789ab", folder / "ba9876543210"};
