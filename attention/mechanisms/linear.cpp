@@ -249,13 +249,12 @@ Entry linear() {
       {"Latte v2's undirected model has as many latents as it likes; exp has one for each number "
        "of a query",
        "in models key_dim says their number"},
-      {"Based mixes queries and keys of 16 numbers, beside layers of windows and of convolutions; "
-       "its PyTorch form keeps each product x_i x_j twice",
-       "key_dim=16 in models; windows are not available; the state here has each product once, as "
-       "that of Based's kernels and figures"},
-      {"Hedgehog's maps have a bias and learn to imitate a softmax before they are used; here they "
-       "have none and are learned with the model. flash-linear-attention has one softmax over "
-       "both signs, of 2 W x, and one map for all heads",
+      {"Based mixes queries and keys of 16 numbers, beside layers of windows and of convolutions",
+       "key_dim=16 in models; windows are not available; the state has each product x_i x_j once, "
+       "which gives the bytes of Based's Figure 2"},
+      {"Hedgehog's maps learn to imitate a softmax before they are used, here with the model; "
+       "flash-linear-attention's have a bias, are the same for all heads and end in one softmax "
+       "over both signs, of 2 W x",
        "not available"}};
   entry.options = {
       Option::text(
