@@ -236,7 +236,7 @@ class PageTest(unittest.TestCase):
 
     def test_results_of_failures_and_hostile_labels_have_a_page(self):
         with Opened(self, "odd", waits=".ranked, h1") as page:
-            self.assertEqual(page.locator("h1").count(), 2)  # two results on one page
+            self.assertEqual(page.locator("h1").count(), 3)  # two results on one page, before them side by side
             self.assertEqual(page.locator("b, script[src]").count(), 0)
             self.assertIn('<b>"a|b"</b>', page.locator("body").inner_text())
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 1440)
