@@ -27,6 +27,16 @@ std::vector<std::string> name_parts(const result::Result& result, std::size_t nu
   return parts;
 }
 
+/// Whether all tell results apart. A name that begins another would be found in it, too.
+bool are_apart(const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t j = 0; j < names.size(); ++j) {
+      if (i != j && names[j].starts_with(names[i])) return false;
+    }
+  }
+  return true;
+}
+
 /// A series without the name of its result; nothing where it has another's.
 std::optional<std::string> without(const std::string& series, const std::string& name) {
   // Options that vary within a label stand behind it.
@@ -107,15 +117,17 @@ std::vector<std::string> names_apart(const std::vector<result::Result>& results)
         if (!parts[part].empty()) names[i] += (names[i].empty() ? "" : " ") + parts[part];
       }
     }
-    // A name that begins another would be found in it, too.
-    bool apart = true;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      for (std::size_t j = 0; j < names.size(); ++j) {
-        if (i != j && names[j].starts_with(names[i])) apart = false;
-      }
-    }
-    if (apart || length >= longest) return names;
+    if (are_apart(names) || length >= longest) return names;
   }
+}
+
+std::vector<std::string> brief_names(const std::vector<result::Result>& results) {
+  for (std::size_t part = 0; part < 2; ++part) {
+    std::vector<std::string> names;
+    for (const result::Result& result : results) names.push_back(name_parts(result, 0)[part]);
+    if (are_apart(names)) return names;
+  }
+  return names_apart(results);
 }
 
 result::Result joined(const std::vector<result::Result>& results,
@@ -127,11 +139,14 @@ result::Result joined(const std::vector<result::Result>& results,
   result::Result joint;
   joint.suite = results.front().suite;
   joint.suite.labels.reset();
+  joint.suite.title = "";
+  for (const std::string& name : names_apart(results)) {
+    *joint.suite.title += (joint.suite.title->empty() ? "" : " beside ") + name;
+  }
   joint.machine = results.front().machine;
   joint.ceilings = results.front().ceilings;
   joint.run.threads = results.front().run.threads;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    joint.suite.title = (i == 0 ? std::string() : *joint.suite.title + " beside ") + names[i];
     if (results[i].machine.cpu_model != joint.machine.cpu_model) joint.machine = {};
     if (results[i].run.threads != joint.run.threads) joint.run.threads.reset();
     for (const auto& [label, task] : results[i].suite.tasks) joint.suite.tasks.emplace(label, task);

@@ -13,6 +13,8 @@ namespace attnbench::reports {
 /// What tells results apart: the date and the commit, with the time of day where those are equal,
 /// with a number where that is, too.
 std::vector<std::string> names_apart(const std::vector<result::Result>& results);
+/// The one part of those names that tells the results apart, for labels; all of it where none does.
+std::vector<std::string> brief_names(const std::vector<result::Result>& results);
 
 /// The cells that several results have, by their ids. Each has its result's name behind its label,
 /// "latte · 2026-11-28 310b994f"; the suite is the first's, machine and threads where all have the

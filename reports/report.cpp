@@ -267,10 +267,11 @@ std::optional<Section> joint_section(const std::vector<Section>& sections,
     sources += (sources.empty() ? "" : ", ") + section.source;
   }
   const std::vector<std::string> names = names_apart(results);
+  const std::vector<std::string> labels = brief_names(results);
   Section joint;
   joint.joint = true;
   joint.source = sources;
-  joint.result = joined(results, names);
+  joint.result = joined(results, labels);
   if (joint.result.cells.empty()) return std::nullopt;
   if (options.compared && results.size() == 2) {
     joint.verdicts = options.compared(results[0], results[1]);
@@ -282,7 +283,7 @@ std::optional<Section> joint_section(const std::vector<Section>& sections,
       joint.verdict_figures = 1;
     }
   }
-  for (Figure& figure : joint_figures(joint.result, names)) {
+  for (Figure& figure : joint_figures(joint.result, labels)) {
     joint.figures.push_back(std::move(figure));
   }
   return joint;

@@ -66,6 +66,18 @@ TEST_CASE("results are told apart by the day and the commit, then by the time, t
         std::vector<std::string>{"2026-01-02 abc 03:05", "2026-01-02 abcdef 03:05"});
 }
 
+TEST_CASE("labels have the one part of a result's name that tells it apart", "[reports]") {
+  CHECK(reports::brief_names(two_days()) == std::vector<std::string>{"2026-01-02", "2026-01-03"});
+  CHECK(reports::brief_names({measured("2026-01-02T03:05:35", "0123456789ab"),
+                              measured("2026-01-02T13:07:35", "ba9876543210")}) ==
+        std::vector<std::string>{"01234567", "ba987654"});
+  CHECK(reports::brief_names({measured("2026-01-02T03:05:35", "0123456789ab"),
+                              measured("2026-01-02T13:07:35", "0123456789ab")}) ==
+        std::vector<std::string>{"2026-01-02 01234567 03:05", "2026-01-02 01234567 13:07"});
+  CHECK(reports::brief_names({measured("", ""), measured("", "")}) ==
+        std::vector<std::string>{"(1)", "(2)"});
+}
+
 TEST_CASE("lines of two results have one colour a mechanism, the second dashed, and no crossings",
           "[reports]") {
   const auto results = two_days();
