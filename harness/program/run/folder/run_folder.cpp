@@ -79,9 +79,7 @@ RunFolder folder_holding(const fs::path& file_or_folder) {
 void remove_left_workers(const RunFolder& folder) {
   if_not_written(folder.journal(), [&] {
     std::error_code ignored;
-    for (int side = 0;; ++side) {
-      if (fs::remove_all(folder.kept_worker(std::to_string(side)), ignored) == 0 || ignored) break;
-    }
+    for (const char* side : {"0", "1"}) fs::remove_all(folder.kept_worker(side), ignored);
   });
 }
 

@@ -18,10 +18,11 @@ constexpr double kept_share = 0.5;
 /// What it takes to start the few tensor operations of a call that follows another: assumed.
 constexpr double start_of_call_seconds = 2e-5;
 
-/// Experience of cells that generate was gathered without their steps before these were planned: it
-/// stays apart.
+/// Experience was gathered without the steps of cells that generate, and without the contexts that
+/// they read, before these were planned: it stays apart.
 std::string kind_of(const Forecast& forecast) {
   if (forecast.once) return " trained";
+  if (forecast.prefill_cost) return " decoded";
   return forecast.calls ? " generated" : " timed";
 }
 

@@ -60,6 +60,9 @@ TEST_CASE("workers that a killed run left are removed, those of one at work are 
   run::remove_left_workers(folder);
   CHECK_FALSE(fs::exists(folder.kept_worker("0")));
   CHECK_FALSE(fs::exists(folder.kept_worker("1")));
+  fs::create_directories(folder.kept_worker("1") / "bin");  // of a base that kept none
+  run::remove_left_workers(folder);
+  CHECK_FALSE(fs::exists(folder.kept_worker("1")));
   CHECK(fs::exists(folder.path / "logs"));
   fs::remove(folder.journal());  // then it is no run
   leave();

@@ -167,6 +167,18 @@ TEST_CASE("experience of single steps says nothing of generations", "[planning]"
   CHECK(pace.cell_seconds(some_cell("latte"), several, usual_rule) == Approx(2 * naive));
 }
 
+TEST_CASE("experience of generations without their contexts says nothing of decodings",
+          "[planning]") {
+  Pace pace;
+  Forecast step = some_work(1e9);
+  step.calls = 16;
+  step.calls_cost = Json{{"model_flops", 16e9}}.get<Cost>();
+  pace.learn(some_cell("latte"), step, usual_rule, 5, 1e4);
+  step.prefill_cost = Json{{"model_flops", 1e9}}.get<Cost>();
+  CHECK(pace.cell_seconds(some_cell("latte"), step, usual_rule) ==
+        Approx(Pace().cell_seconds(some_cell("latte"), step, usual_rule)));
+}
+
 TEST_CASE("older experience counts for less", "[planning]") {
   Pace pace;
   const double naive = pace.cell_seconds(some_cell("latte"), some_work(1e9), usual_rule);
