@@ -1,5 +1,7 @@
 #include "tasks/forecast.hpp"
 
+#include "attention/layer.hpp"
+
 namespace attnbench::tasks {
 
 SingleThread::SingleThread() : threads_(at::get_num_threads()) { at::set_num_threads(1); }
@@ -22,6 +24,10 @@ TaskForecast forecast_mix(const Registry& registry, const ResolvedCell& cell,
     const Implementation& chosen = *choice.implementation;
     forecast.growth = chosen.growth_with ? chosen.growth_with(forecast.options) : chosen.growth;
     forecast.cost = choice.implementation->cost(forecast.options, forecast.problem);
+    if (problem.width() != problem.heads * problem.head_dim) {
+      const SingleThread alone;
+      forecast.support = key_dim_support(*make_on_cpu(registry, cell, forecast));
+    }
   } catch (const UnsupportedError& error) {
     forecast.support = Support::no(error.what());
   }

@@ -304,7 +304,7 @@ std::vector<Option> options() {
 Support supports(const Options&, const Problem& problem) {
   if (problem.value_dim != problem.head_dim) {
     return Support::no(
-        "the memory is read along the bases of the queries; set value_dim to head_dim");
+        "the memory is read along the bases of the queries; set value_dim to their width");
   }
   return unshared_heads("lavo", problem);
 }

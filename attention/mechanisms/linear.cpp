@@ -4,7 +4,6 @@
 // with a choice of phi. The values have an additional column of ones, so that S and z are one
 // matrix and both sums one product. Of exponential features the logarithms are mixed
 // (attention/algorithms/feature_mix/feature_mix.hpp), without an epsilon.
-#include <algorithm>
 #include <limits>
 
 #include "attention/algorithms/feature_mix/feature_mix.hpp"
@@ -16,6 +15,8 @@ namespace {
 using at::Tensor;
 using causal_product::Feature;
 using feature_mix::Way;
+
+constexpr double kUsualEpsilon = 1e-6;
 
 /// Those of taylor2 of 64 numbers: with more, the state of one head outgrows a core's cache.
 constexpr std::int64_t kMostFeatures = 1 + 64 + 64 * 65 / 2;
@@ -209,8 +210,7 @@ Support linear_supports(const Options& options, const Problem& problem) {
                        std::to_string(features) + " features of queries and keys of " +
                        std::to_string(problem.head_dim) + " numbers; at most " +
                        std::to_string(kMostFeatures) +
-                       " are supported, those of 64 numbers: choose more heads or, in models, a "
-                       "smaller key_dim");
+                       " are supported: choose more heads or a smaller key_dim");
   }
   return unshared_heads("linear", problem);
 }
@@ -219,7 +219,7 @@ Options linear_derive(const Options& options, const Problem&) {
   Options derived = options;
   if (!has_logarithms(options)) return derived;
   const double epsilon = options.number("epsilon");
-  if (epsilon != 0 && epsilon != 1e-6) {
+  if (epsilon != 0 && epsilon != kUsualEpsilon) {
     throw UsageError("linear: the feature " + options.text("feature") +
                      " has no epsilon, since its logarithms are mixed; leave epsilon out");
   }
@@ -262,7 +262,8 @@ Entry linear() {
           "phi: elu(x) + 1; exp(x), Latte v2's undirected model; relu(x); all x_i x_j, for "
           "(q.k)^2; Based's 1, x and x_i x_j, for 1 + z + z^2 / 2 with z = q.k / sqrt(D); "
           "softmax(W x) and softmax(-W x) with a learned W for queries and one for keys"),
-      Option::number("epsilon", 1e-6, "added to the sum of weights; exp and hedgehog have none", 0),
+      Option::number("epsilon", kUsualEpsilon,
+                     "added to the sum of weights; exp and hedgehog have none", 0),
       chunk_option()};
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = linear_supports;

@@ -198,7 +198,8 @@ Cost tiled_cost(const Options& options, const Problem& problem) {
 Support supports(const Options& options, const Problem& problem) {
   if (options.boolean("tied") && problem.value_dim != problem.head_dim) {
     return Support::no(
-        "luna: tied keys and values have one width; set value_dim to head_dim, or tied to false");
+        "luna: tied keys and values have one width; set value_dim to that of keys, or tied to "
+        "false");
   }
   return unshared_heads("luna", problem);
 }

@@ -22,9 +22,8 @@ feature_mix::Sizes sizes_of(const Options& options, const Problem& problem) {
   of.dim = static_cast<double>(problem.head_dim);
   of.logarithms = pools(options);
   of.chunk = static_cast<double>(options.integer("chunk"));
-  of.making = of.n.heads * (of.n.queries + of.n.keys) * of.n.features;
   if (options.text("projection") == "none") return of;  // relu alone
-  of.making *= 2 * of.dim;
+  of.making = 2 * of.n.heads * (of.n.queries + of.n.keys) * of.n.features * of.dim;
   of.own_numbers = of.n.features * of.dim;
   return of;
 }

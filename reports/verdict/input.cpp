@@ -30,8 +30,8 @@ std::string implementation_text(const result::CellRecord& cell, const std::strin
 }
 
 /// What cells must share for their times to be compared, besides the axis.
-constexpr std::array<const char*, 8> kind_keys{"pattern", "pass",  "scope", "dtype",
-                                               "device",  "batch", "heads", "head_dim"};
+constexpr std::array<const char*, 9> kind_keys{"pattern", "pass",  "scope",    "dtype",  "device",
+                                               "batch",   "heads", "head_dim", "key_dim"};
 
 std::string kind_text(const Placed& placed, const std::string& axis, const char* key) {
   if (key == axis) return "";

@@ -263,10 +263,7 @@ void add_call_cost(TaskForecast& forecast, const Registry& registry, const Resol
   if (settings.scope != Scope::mix) {
     const SingleThread alone;
     const auto mechanism = make_on_cpu(registry, cell, forecast);
-    forecast.support = key_dim_support(*mechanism);
-    if (forecast.support && settings.positions == Positions::rotary) {
-      forecast.support = rotary_support(*mechanism);
-    }
+    if (settings.positions == Positions::rotary) forecast.support = rotary_support(*mechanism);
     if (!forecast.support) return;
     inputs.roles = mechanism->roles();
     for (const Role& role : inputs.roles) {

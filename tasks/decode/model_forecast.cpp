@@ -46,10 +46,7 @@ TaskForecast forecast_model_decode(const Registry& registry, const ResolvedCell&
   {
     const SingleThread alone;
     const auto mechanism = make_on_cpu(registry, cell, mix);
-    mix.support = key_dim_support(*mechanism);
-    if (mix.support && options.positions == training::Positions::rotary) {
-      mix.support = rotary_support(*mechanism);
-    }
+    if (options.positions == training::Positions::rotary) mix.support = rotary_support(*mechanism);
     if (!mix.support) return mix;
     projections = projection_weights(*mechanism);
   }

@@ -1,7 +1,7 @@
 // What is known of linear attention's features, whatever computes them: their kernels, sizes,
 // growth and what is refused.
 #include <cmath>
-#include <functional>
+#include <map>
 
 #include "attention/torch/torch.hpp"
 

@@ -52,6 +52,24 @@ TEST_CASE("each pass is recorded under its own name, with its memory", "[kernel]
   }
 }
 
+TEST_CASE("a width of keys is refused in every scope by what has no query or key", "[kernel]") {
+  const auto forecast_of = [](const char* mechanism, const char* scope) {
+    const auto cell = make_cell("kernel", mechanism, "auto",
+                                small_call({{"key_dim", n(8)}, {"scope", s(scope)}}));
+    return tasks::find_task("kernel").forecast(registry(), cell);
+  };
+  for (const char* scope : {"mix", "layer"}) {
+    INFO(scope);
+    CHECK(forecast_of("softmax", scope).support.yes);
+    CHECK(forecast_of("linear", scope).support.yes);
+    for (const char* mechanism : {"latte", "rg_lru"}) {
+      CHECK_THAT(forecast_of(mechanism, scope).support.reason,
+                 Catch::Contains(std::string(mechanism) + ": key_dim 8 needs a query or key"));
+    }
+    CHECK_FALSE(forecast_of("luna", scope).support.yes);
+  }
+}
+
 TEST_CASE("later rounds measure time alone", "[kernel]") {
   const auto cell = make_cell("kernel", "softmax", "auto", small_call());
   const Ran ran = run_cell(registry(), "kernel", cell, 2);
