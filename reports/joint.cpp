@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "core/text/printable.hpp"
 #include "reports/draw.hpp"
 #include "reports/figures/end_labels.hpp"
 #include "reports/figures/provenance.hpp"
@@ -21,8 +22,12 @@ std::vector<std::string> name_parts(const result::Result& result, std::size_t nu
   constexpr std::size_t minutes = 16;
   constexpr std::size_t digits = 8;
   const std::string& at = result.run.finished_at;
-  std::vector<std::string> parts{at.substr(0, date), result.provenance.commit.substr(0, digits)};
-  if (at.size() >= minutes) parts.push_back(at.substr(date + 1, minutes - date - 1));
+  // Cut letters of a file that somebody edited are said by their bytes.
+  std::vector<std::string> parts{text::printable(at.substr(0, date)),
+                                 text::printable(result.provenance.commit.substr(0, digits))};
+  if (at.size() >= minutes) {
+    parts.push_back(text::printable(at.substr(date + 1, minutes - date - 1)));
+  }
   parts.push_back("(" + std::to_string(number) + ")");
   return parts;
 }
@@ -65,35 +70,56 @@ std::vector<std::pair<std::string, std::vector<std::string>>> lines_of(
   return lines;
 }
 
+/// Looks as in the figures of one result, which know the series without names.
 Palette palette_of(const std::vector<Panel>& panels, const std::vector<std::string>& names) {
-  Palette palette;
+  std::vector<Panel> plain = panels;
+  for (Panel& panel : plain) {
+    panel.series.clear();
+    for (Placed& placed : panel.cells) {
+      for (const std::string& name : names) {
+        const auto own = without(placed.series, name);
+        if (!own) continue;
+        placed.series = *own;
+        break;
+      }
+      if (std::find(panel.series.begin(), panel.series.end(), placed.series) ==
+          panel.series.end()) {
+        panel.series.push_back(placed.series);
+      }
+    }
+  }
+  Palette palette(plain);
   for (const Panel& panel : panels) {
-    for (const Placed& placed : panel.cells) {
+    for (const std::string& series : panel.series) {
       for (std::size_t i = 0; i < names.size(); ++i) {
-        const auto plain = without(placed.series, names[i]);
-        if (!plain) continue;
-        palette.add(*plain, placed.cell->mechanism);
-        palette.add_again(placed.series, *plain, i);
+        if (const auto own = without(series, names[i])) palette.add_again(series, *own, i);
       }
     }
   }
   return palette;
 }
 
-/// The panel with as many of its lines as fit on one pair of axes, as often as it takes.
-std::vector<Panel> readable_parts(const Panel& panel, const std::vector<std::string>& names) {
+/// The panel in as few parts as its lines fit on one pair of axes, each colour once in a part,
+/// since there the dash says the result.
+std::vector<Panel> readable_parts(const Panel& panel, const std::vector<std::string>& names,
+                                  const Palette& palette) {
   std::vector<Panel> parts;
-  std::size_t room = 0;
+  std::vector<std::set<std::string>> colours;
   for (const auto& [plain, lines] : lines_of(panel, names)) {
-    if (room < lines.size()) {
+    const std::string& colour = palette.of(plain).colour;
+    std::size_t at = 0;
+    while (at < parts.size() && (colours[at].contains(colour) ||
+                                 parts[at].series.size() + lines.size() > max_labelled)) {
+      ++at;
+    }
+    if (at == parts.size()) {
       parts.push_back(panel);
       parts.back().series.clear();
       parts.back().cells.clear();
-      room = max_labelled;
+      colours.emplace_back();
     }
-    room -= std::min(room, lines.size());
-    Panel& part = parts.back();
-    part.series.insert(part.series.end(), lines.begin(), lines.end());
+    colours[at].insert(colour);
+    parts[at].series.insert(parts[at].series.end(), lines.begin(), lines.end());
   }
   for (Panel& part : parts) {
     const std::set<std::string> shown(part.series.begin(), part.series.end());
@@ -101,6 +127,22 @@ std::vector<Panel> readable_parts(const Panel& panel, const std::vector<std::str
                  [&](const Placed& placed) { return shown.contains(placed.series); });
   }
   return parts;
+}
+
+/// "Solid: 2026-01-02. Dashed: 2026-01-03."
+std::string dashes_text(const std::vector<std::string>& names) {
+  std::string text = " Solid: " + names.front() + ". Dashed";
+  for (std::size_t i = 1; i < names.size(); ++i) text += (i == 1 ? ": " : ", ") + names[i];
+  return text + ".";
+}
+
+/// `value` of the first result where all have the same, else nothing of it.
+template <class Value>
+auto shared(const std::vector<result::Result>& results, const Value& value) {
+  const auto first = value(results.front());
+  const bool all = std::all_of(results.begin(), results.end(),
+                               [&](const result::Result& one) { return value(one) == first; });
+  return all ? first : decltype(value(results.front()))();
 }
 
 }  // namespace
@@ -122,10 +164,18 @@ std::vector<std::string> names_apart(const std::vector<result::Result>& results)
 }
 
 std::vector<std::string> brief_names(const std::vector<result::Result>& results) {
-  for (std::size_t part = 0; part < 2; ++part) {
+  constexpr std::size_t year = 5;
+  for (const std::size_t part : {0, 1}) {  // the day, the commit
     std::vector<std::string> names;
     for (const result::Result& result : results) names.push_back(name_parts(result, 0)[part]);
-    if (are_apart(names)) return names;
+    if (!are_apart(names)) continue;
+    const bool one_year = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name.size() > year && name.substr(0, year) == names.front().substr(0, year);
+    });
+    if (part == 0 && one_year) {
+      for (std::string& name : names) name.erase(0, year);
+    }
+    return names;
   }
   return names_apart(results);
 }
@@ -136,23 +186,34 @@ result::Result joined(const std::vector<result::Result>& results,
   for (std::size_t i = 0; i < results.size(); ++i) {
     for (const auto& cell : results[i].cells) sources[cell.id].insert(i);
   }
+  std::vector<result::Result> used;
+  std::vector<std::string> used_names;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    result::Result one = results[i];
+    std::erase_if(one.cells, [&](const auto& cell) { return sources[cell.id].size() < 2; });
+    if (one.cells.empty()) continue;
+    used.push_back(std::move(one));
+    used_names.push_back(names[i]);
+  }
   result::Result joint;
-  joint.suite = results.front().suite;
-  joint.suite.labels.reset();
+  if (used.empty()) return joint;
+  joint.suite.name = shared(used, [](const auto& one) { return one.suite.name; });
+  joint.suite.profile = shared(used, [](const auto& one) { return one.suite.profile; });
+  joint.suite.source = shared(used, [](const auto& one) { return one.suite.source; });
+  joint.suite.notes = shared(used, [](const auto& one) { return one.suite.notes; });
+  joint.machine.host = shared(used, [](const auto& one) { return one.machine.host; });
+  joint.machine.cpu_model = shared(used, [](const auto& one) { return one.machine.cpu_model; });
+  const Json devices = shared(used, [](const auto& one) { return Json(one.machine.devices); });
+  if (!devices.is_null()) joint.machine.devices = used.front().machine.devices;
+  joint.run.threads = shared(used, [](const auto& one) { return one.run.threads; });
   joint.suite.title = "";
-  for (const std::string& name : names_apart(results)) {
+  for (const std::string& name : names_apart(used)) {
     *joint.suite.title += (joint.suite.title->empty() ? "" : " beside ") + name;
   }
-  joint.machine = results.front().machine;
-  joint.ceilings = results.front().ceilings;
-  joint.run.threads = results.front().run.threads;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].machine.cpu_model != joint.machine.cpu_model) joint.machine = {};
-    if (results[i].run.threads != joint.run.threads) joint.run.threads.reset();
-    for (const auto& [label, task] : results[i].suite.tasks) joint.suite.tasks.emplace(label, task);
-    for (result::CellRecord cell : results[i].cells) {
-      if (sources[cell.id].size() < 2) continue;
-      cell.label += separator + names[i];
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    for (const auto& [label, task] : used[i].suite.tasks) joint.suite.tasks.emplace(label, task);
+    for (result::CellRecord& cell : used[i].cells) {
+      cell.label += separator + used_names[i];
       joint.cells.push_back(std::move(cell));
     }
   }
@@ -165,11 +226,12 @@ std::vector<Figure> joint_figures(const result::Result& joint,
   const Palette palette = palette_of(all, names);
   std::vector<Figure> figures;
   for (const Panel& panel : all) {
-    for (Panel& part : readable_parts(panel, names)) {
+    for (Panel& part : readable_parts(panel, names, palette)) {
       part.ranked = false;
       for (const char* name : {"time", "step_time", "memory", "state"}) {
         for (Figure& figure : draw(name, part, palette, {})) {
           figure.name = "side_by_side_" + figure.name;
+          figure.caption += dashes_text(names);
           figures.push_back(std::move(figure));
         }
       }

@@ -256,9 +256,10 @@ std::vector<Section> read_sections(const std::vector<fs::path>& results,
   return sections;
 }
 
-/// The section before those of results that share cells: these side by side.
+/// The section before those of results that share cells: these side by side, with verdicts where
+/// they are `of_two` files.
 std::optional<Section> joint_section(const std::vector<Section>& sections,
-                                     const ReportOptions& options) {
+                                     const ReportOptions& options, bool of_two) {
   if (sections.size() < 2) return std::nullopt;
   std::vector<result::Result> results;
   std::string sources;
@@ -273,7 +274,7 @@ std::optional<Section> joint_section(const std::vector<Section>& sections,
   joint.source = sources;
   joint.result = joined(results, labels);
   if (joint.result.cells.empty()) return std::nullopt;
-  if (options.compared && results.size() == 2) {
+  if (options.compared && of_two) {
     joint.verdicts = options.compared(results[0], results[1]);
     joint.verdicts->turns.base = names[0];
     joint.verdicts->turns.changed = names[1];
@@ -381,7 +382,7 @@ Report write_report(const std::vector<fs::path>& results, const ReportOptions& o
                                              : fs::path("report");
   Report report;
   std::vector<Section> sections = read_sections(results, options, report);
-  if (auto joint = joint_section(sections, options)) {
+  if (auto joint = joint_section(sections, options, results.size() == 2 && sections.size() == 2)) {
     report.compared = joint->verdicts;
     std::set<std::string> names;
     make_unique(joint->figures, names, "");

@@ -168,11 +168,14 @@ Json forest_layers(const Forest& forest, const std::optional<double>& margin, co
   return layers;
 }
 
-std::string forest_caption(const Forest& forest, const std::optional<double>& margin) {
+std::string forest_caption(const Forest& forest, const VerdictSides& sides) {
+  const std::optional<double>& margin = sides.margin;
   std::string caption =
-      "Left of 1: new is faster. Each point is the median over rounds of the time of new over that "
-      "of base in the same round; "
-      "bars: its interval.";
+      "Left of 1: new is faster. Each point is " +
+      std::string(sides.apart.empty() ? "the median over rounds of the time of new over that of "
+                                        "base in the same round; bars: its interval."
+                                      : "the median time of new over that of base; bars: the "
+                                        "quotients of the bounds of both.");
   if (margin && *margin > 0) {
     caption += " Grey band: the margin of " + short_percent(*margin) + " %.";
   }
@@ -193,14 +196,14 @@ std::optional<Figure> forest_figure(const Verdicts& verdicts) {
       {"scale", {{"type", "log"}, {"nice", false}, {"padding", 12}, {"domain", domain}}},
       {"axis", {{"format", ".12~g"}, {"values", ratio_ticks(domain)}, {"labelOverlap", "greedy"}}}};
   Figure figure;
-  figure.name = "ab_ratios";
+  figure.name = verdicts.turns.apart.empty() ? "ab_ratios" : "side_by_side_ratios";
   figure.title = "Time of " + verdicts.turns.changed + " over that of " + verdicts.turns.base;
   figure.subtitle = "Left of 1: new is faster.";
   if (verdicts.turns.confidence) {
     figure.subtitle +=
         " Intervals: " + short_percent(*verdicts.turns.confidence) + " %, all pairs together 95 %.";
   }
-  figure.caption = forest_caption(forest, verdicts.turns.margin);
+  figure.caption = forest_caption(forest, verdicts.turns);
   figure.spec = bare_spec(figure, forest.rows);
   fill_width(figure.spec, Json{{"step", 30}});
   figure.spec["layer"] = forest_layers(forest, verdicts.turns.margin, x);

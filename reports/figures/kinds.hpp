@@ -104,7 +104,7 @@ inline constexpr std::size_t crowded = 6;
 /// gone: the headers name them.
 Json small_multiples(Json spec, const Panel& panel, const Palette& palette);
 
-/// The panel's series of exact attention.
+/// The panel's series of exact attention; none where there are no others to hold to them.
 std::set<std::string> exact_series(const Panel& panel);
 
 }  // namespace attnbench::reports

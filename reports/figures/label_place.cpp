@@ -59,7 +59,7 @@ const std::vector<Spot>& offsets() {
       }
     }
     std::stable_sort(all.begin(), all.end(), [](const Spot& a, const Spot& b) {
-      return std::hypot(a.x, a.y) < std::hypot(b.x, b.y);
+      return a.x * a.x + a.y * a.y < b.x * b.x + b.y * b.y;
     });
     return all;
   }();

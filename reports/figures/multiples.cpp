@@ -184,6 +184,7 @@ std::set<std::string> exact_series(const Panel& panel) {
   for (const Placed& placed : panel.cells) {
     if (placed.cell->mechanism == exact_mechanism) exact.insert(placed.series);
   }
+  if (exact.size() == panel.series.size()) return {};
   return exact;
 }
 

@@ -185,10 +185,10 @@ void Palette::add(const std::string& series, const std::string& mechanism) {
 }
 
 void Palette::add_again(const std::string& series, const std::string& like, std::size_t result) {
-  static const std::array<std::vector<int>, 4> dashes{{{}, {8, 4}, {2, 3}, {8, 3, 2, 3}}};
+  static const std::array<std::vector<int>, 5> dashes{{{}, {8, 4}, {2, 3}, {8, 3, 2, 3}, {14, 4}}};
   if (looks_.contains(series)) return;
   Look look = of(like);
-  if (result > 0) look.dash = dashes[std::min(result, dashes.size() - 1)];
+  look.dash = dashes[result % dashes.size()];
   order_.push_back(series);
   looks_.emplace(series, std::move(look));
 }

@@ -46,7 +46,8 @@ class Palette {
   /// mechanism are its colour lighter and darker, then dashed; what the table lacks takes the next
   /// of the colours that belong to no family.
   void add(const std::string& series, const std::string& mechanism);
-  /// `series` as one more result of `like`, which is there: its colour, dashed from the second on.
+  /// `series` as one more result of `like`, which is there: its colour and shape, solid for the
+  /// first result, a dash of its own for each of the next four.
   void add_again(const std::string& series, const std::string& like, std::size_t result);
 
   bool empty() const { return order_.empty(); }

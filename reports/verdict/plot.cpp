@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/text/format.hpp"
+#include "core/text/printable.hpp"
 #include "reports/figures/palette.hpp"
 #include "reports/verdict/sentences.hpp"
 
@@ -108,21 +109,27 @@ class Canvas {
 
 struct DrawnLine {
   const RankedRow* row;
+  std::string label;
   int colour = 0;
   std::size_t end = 0;  ///< the row of its label
 };
 
 std::vector<DrawnLine> drawn_lines(const Ranking& ranking) {
-  std::vector<DrawnLine> lines;
+  // As in figures: a row that is called as its mechanism is has that one's own look.
   Palette palette;
+  for (const bool own : {true, false}) {
+    for (const RankedRow& row : ranking.rows) {
+      if (own == (row.label == row.mechanism)) palette.add(row.label, row.mechanism);
+    }
+  }
+  std::vector<DrawnLine> lines;
   for (const RankedRow& row : ranking.rows) {
-    palette.add(row.label, row.mechanism);
     const bool above = std::all_of(row.along.begin(), row.along.end(), [](const auto& point) {
       return point.first > 0 && point.second > 0;
     });
-    if (row.along.size() > 1 && above) {
-      lines.push_back({&row, terminal_colour(palette.of(row.label).dark)});
-    }
+    if (row.along.size() < 2 || !above) continue;
+    lines.push_back({&row, text::shorten(text::printable(row.label), most_label),
+                     terminal_colour(palette.of(row.label).dark)});
   }
   return lines;
 }
@@ -147,13 +154,13 @@ void place_labels(std::vector<DrawnLine>& lines) {
 
 std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
   std::vector<DrawnLine> lines = drawn_lines(ranking);
-  if (lines.size() < 2 || lines.size() > plot_rows) return "";
+  if (ranking.by_quality || lines.size() < 2 || lines.size() > plot_rows) return "";
   std::size_t labels = 0;
   const auto first = lines.front().row->along.front();
   Range across{std::log(first.first), std::log(first.first)};
   Range up{std::log(first.second), std::log(first.second)};
   for (const DrawnLine& line : lines) {
-    labels = std::max(labels, std::min(text::display_width(line.row->label), most_label));
+    labels = std::max(labels, text::display_width(line.label));
     for (const auto& [x, seconds] : line.row->along) {
       across.hold(std::log(x));
       up.hold(std::log(seconds));
@@ -177,7 +184,7 @@ std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
     line->end = static_cast<std::size_t>(std::lround(height(points.back().second))) / dots_down;
   }
   place_labels(lines);
-  std::string text;
+  std::string text = ranking.timed.empty() ? "" : "time of the " + ranking.timed + "\n";
   for (std::size_t row = 0; row < plot_rows; ++row) {
     const double share =
         static_cast<double>(plot_rows - 1 - row) / static_cast<double>(plot_rows - 1);
@@ -187,8 +194,7 @@ std::string plot_of(const Ranking& ranking, std::size_t columns, bool colour) {
                        " " + canvas.row(row, colour);
     for (const DrawnLine& one : lines) {
       if (one.end != row) continue;
-      const std::string label = text::shorten(one.row->label, most_label);
-      line += " " + (colour ? switch_to(one.colour) + label + switch_to(0) : label);
+      line += " " + (colour ? switch_to(one.colour) + one.label + switch_to(0) : one.label);
     }
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/end_to_end/installed.hpp"
@@ -22,6 +23,47 @@ TEST_CASE("report prints the page's path, then the verdict", "[program]") {
   CHECK_THAT(done.out, Catch::StartsWith((folder / "out/index.html").string() + "\n\nVerdict\n"));
   CHECK(done.out.find('\x1b') == std::string::npos);  // no terminal, no colour
   CHECK(std::filesystem::exists(folder / "out/index.html"));
+}
+
+TEST_CASE("report of two results says how many pairs are faster, and begins with both",
+          "[program]") {
+  const test::TemporaryFolder folder;
+  const std::string out = (folder / "out").string();
+  // Times four times as short, of a later day; trainings are no pair of times.
+  nlohmann::json later = nlohmann::json::parse(test::read_file(fixture));
+  later["attnbench"]["run"]["finished_at"] = "2026-02-03T03:05:35+00:00";
+  for (nlohmann::json& cell : later["attnbench"]["cells"]) {
+    if (!cell.contains("timing")) continue;
+    for (nlohmann::json& timing : cell["timing"]) {
+      for (const char* key : {"median_seconds", "low_seconds", "high_seconds"}) {
+        if (timing.contains(key)) timing[key] = timing[key].get<double>() / 4;
+      }
+      for (nlohmann::json& round : timing["rounds"]) {
+        round["median_seconds"] = round["median_seconds"].get<double>() / 4;
+      }
+    }
+  }
+  test::write_file(folder / "later/result.json", later.dump());
+  const auto done = test::call("report " + fixture + " " + (folder / "later").string() +
+                               " --no-render --no-plot --out " + out);
+  INFO(done.out << done.err);
+  REQUIRE(done.exit_code == 0);
+  CHECK_THAT(done.out, Catch::Contains("\n2026-02-03 0123abc beside 2026-01-02 0123abc: ") &&
+                           Catch::Contains("(attnbench compare " + fixture + " "));
+  const auto compared = test::call("compare --json " + fixture + " " + (folder / "later").string());
+  REQUIRE(compared.exit_code == 0);
+  std::map<std::string, int> counts;
+  for (const auto& pair : nlohmann::json::parse(compared.out)["pairs"]) {
+    if (!pair.value("timing", "").empty()) ++counts[pair["verdict"]];
+  }
+  for (const auto& [verdict, count] : counts) {
+    CHECK_THAT(done.out, Catch::Contains(std::to_string(count) + " " + verdict));
+  }
+  const std::string page = test::read_file(out + "/index.html");
+  CHECK(page.find("2026-01-02 0123abc beside 2026-02-03 0123abc</h1>") <
+        page.find("id=\"result-1\""));
+  CHECK(std::filesystem::exists(out + "/figures/side_by_side_ratios.vl.json"));
+  CHECK(std::filesystem::exists(out + "/figures/side_by_side_kernel_time_forward.vl.json"));
 }
 
 TEST_CASE("report removes the worker that a killed run left", "[program]") {

@@ -67,7 +67,10 @@ TEST_CASE("results are told apart by the day and the commit, then by the time, t
 }
 
 TEST_CASE("labels have the one part of a result's name that tells it apart", "[reports]") {
-  CHECK(reports::brief_names(two_days()) == std::vector<std::string>{"2026-01-02", "2026-01-03"});
+  CHECK(reports::brief_names(two_days()) == std::vector<std::string>{"01-02", "01-03"});
+  CHECK(reports::brief_names(
+            {measured("2025-01-02T03:05:35", "a"), measured("2026-01-02T03:05:35", "a")}) ==
+        std::vector<std::string>{"2025-01-02", "2026-01-02"});
   CHECK(reports::brief_names({measured("2026-01-02T03:05:35", "0123456789ab"),
                               measured("2026-01-02T13:07:35", "ba9876543210")}) ==
         std::vector<std::string>{"01234567", "ba987654"});
@@ -94,6 +97,7 @@ TEST_CASE("lines of two results have one colour a mechanism, the second dashed, 
   CHECK(look_of(spec, "strokeDash", first) == Json{1, 0});
   CHECK(look_of(spec, "strokeDash", second) != Json{1, 0});
   for (const reports::Figure& figure : figures) {
+    CHECK_THAT(figure.caption, Contains("Solid: " + names[0] + ". Dashed: " + names[1] + "."));
     CHECK_THAT(figure.spec.dump(), !Contains("\"crossings\""));
   }
 }
@@ -107,6 +111,55 @@ TEST_CASE("only cells that two results have are drawn beside each other", "[repo
   for (const auto& cell : joint.cells) CHECK_THAT(cell.label, Contains("flash · "));
   results[1].cells.clear();
   CHECK(reports::joined(results, names).cells.empty());
+}
+
+TEST_CASE("what all results share is said, what one alone has is not", "[reports]") {
+  auto results = two_days();
+  const auto names = reports::names_apart(results);
+  for (auto& result : results) {
+    result.suite.notes = "read this";
+    result.machine.host = "here";
+  }
+  CHECK(reports::joined(results, names).suite.notes == "read this");
+  CHECK(reports::joined(results, names).machine.host == "here");
+  results[1].suite.notes = "read that";
+  results[1].machine.host = "there";
+  results[1].machine.devices["cuda"].name = "Example GPU";
+  CHECK_FALSE(reports::joined(results, names).suite.notes);
+  CHECK(reports::joined(results, names).machine.host.empty());
+  CHECK(reports::joined(results, names).machine.devices.empty());
+  CHECK(reports::joined(results, names).machine.cpu_model == results[0].machine.cpu_model);
+  // A third that shares no cell is not named.
+  results.push_back(measured("2026-01-04T03:05:35", "cccccccc"));
+  results.back().cells.clear();
+  const auto three = reports::joined(results, reports::names_apart(results));
+  CHECK(three.suite.title == names[0] + " beside " + names[1]);
+}
+
+TEST_CASE("mechanisms of one colour stand in figures of their own", "[reports]") {
+  std::vector<result::Result> results = two_days();
+  for (int i = 0; i < 2; ++i) {
+    results[static_cast<std::size_t>(i)].cells.clear();
+    for (const char* label : {"softmax", "sequential", "linear"}) {
+      for (const int length : {256, 512}) {
+        test::CellBuilder cell(label);
+        cell.named(label + std::to_string(length)).length(length).took(length * 1e-6 * (i + 1));
+        if (std::string(label) == "sequential") cell.mechanism = "softmax";
+        results[static_cast<std::size_t>(i)].cells.push_back(cell);
+      }
+    }
+  }
+  const auto names = reports::brief_names(results);
+  std::vector<std::set<std::string>> drawn;
+  for (const auto& figure : reports::joint_figures(reports::joined(results, names), names)) {
+    if (figure.what != "time") continue;
+    std::set<std::string>& series = drawn.emplace_back();
+    for (const Json& row : figure.spec["data"]["values"]) series.insert(row["series"]);
+  }
+  REQUIRE(drawn.size() == 2);
+  CHECK(drawn[0] == std::set<std::string>{"softmax · 01-02", "softmax · 01-03", "linear · 01-02",
+                                          "linear · 01-03"});
+  CHECK(drawn[1] == std::set<std::string>{"sequential · 01-02", "sequential · 01-03"});
 }
 
 TEST_CASE("more lines than a pair of axes has room for are several figures", "[reports]") {

@@ -45,6 +45,16 @@ Json layer_of(const Json& spec, const std::string& type, const std::string& fiel
 
 }  // namespace
 
+TEST_CASE("a forest of results measured apart says what its points and bars are", "[reports]") {
+  reports::Verdicts verdicts = three_pairs();
+  CHECK_THAT(reports::forest_figure(verdicts)->caption, Catch::Contains("in the same round"));
+  verdicts.turns.apart = "Both: one machine.";
+  const auto figure = reports::forest_figure(verdicts);
+  CHECK_THAT(figure->caption, !Catch::Contains("in the same round") &&
+                                  Catch::Contains("the median time of new over that of base"));
+  CHECK(figure->name == "side_by_side_ratios");
+}
+
 TEST_CASE("a forest has a line for each pair with a ratio, and names the others", "[reports]") {
   const auto figure = reports::forest_figure(three_pairs());
   REQUIRE(figure);

@@ -70,6 +70,16 @@ TEST_CASE("a plot has its lines' labels at their ends, seconds and places at its
   CHECK_THAT(plot_of(two_lines(), 70, true), Contains("\x1b[38;5;"));
 }
 
+TEST_CASE("a plot says what is timed, and cannot act on the terminal by a label", "[reports]") {
+  Ranking ranking = two_lines();
+  ranking.timed = "forward pass";
+  ranking.rows[0].label = "linear\x1b[2J\n";
+  const std::string plot = plot_of(ranking, 70, false);
+  CHECK(plot.starts_with("time of the forward pass\n"));
+  CHECK(plot.find('\x1b') == std::string::npos);
+  CHECK(lines_of(plot).size() == 16);
+}
+
 TEST_CASE("labels whose lines end at one place have a row each", "[reports]") {
   Ranking ranking = two_lines();
   ranking.rows[0].along = ranking.rows[1].along;
@@ -98,4 +108,7 @@ TEST_CASE("what has no room or no two lines is not drawn", "[reports]") {
   while (ranking.rows.size() < 20) ranking.rows.push_back(ranking.rows[0]);
   CHECK(plot_of(ranking, 100, false).empty());
   CHECK(plot_of(Ranking{}, 100, false).empty());
+  ranking = two_lines();
+  ranking.by_quality = true;
+  CHECK(plot_of(ranking, 100, false).empty());
 }

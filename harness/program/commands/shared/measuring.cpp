@@ -171,10 +171,10 @@ void print_verdict(const reports::verdict::Verdict& verdict) {
 void print_plot(const reports::verdict::Verdict& verdict) {
   if (isatty(STDOUT_FILENO) == 0 || !is_utf8() || verdict.rankings.empty()) return;
   constexpr std::size_t widest = 110;
-  const bool colour = text::shows_colour(stdout);
-  const std::string plot = reports::verdict::plot_of(
-      verdict.rankings.front(), std::min(terminal_width(widest), widest), colour);
-  if (!plot.empty()) print_with_sequences("\n" + plot);
+  const reports::TableStyle style = terminal_style(widest);
+  const std::string plot = reports::verdict::plot_of(verdict.rankings.front(),
+                                                     std::min(style.width, widest), style.colour);
+  if (!plot.empty()) print_styled("\n" + plot, style);
 }
 
 void print_interruption(const run::RunOutcome& outcome) {
