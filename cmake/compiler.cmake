@@ -23,7 +23,8 @@ if(ATTNBENCH_SANITIZE)
   # A check of every reference doubles the time that code full of templates takes to build, and a
   # null one ends in a fault that the address sanitizer reports anyway.
   target_compile_options(attnbench_settings INTERFACE -fno-sanitize=null,alignment,vptr,object-size)
-  # Code full of templates compiles twice as fast unoptimised, loops of kernels run ten times as long.
+  # Code full of templates takes half of the time to compile unoptimised; loops of kernels would run
+  # for long.
   set(ATTNBENCH_SANITIZED_LOOPS -O1)
 endif()
 

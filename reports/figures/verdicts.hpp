@@ -37,6 +37,8 @@ struct PairVerdict {
   int rounds_left_out = 0;  ///< disturbed by other programs
 };
 
+void from_json(const Json& json, PairVerdict& pair);
+
 /// Labels of the sides, and what the intervals were judged by.
 struct VerdictSides {
   std::string base;

@@ -66,33 +66,21 @@ int print_json(const ReportArguments& arguments) {
   return 0;
 }
 
-/// What of two results was compared, for their page.
+/// What of two results was compared, for their page: each pair of times.
 reports::Verdicts compared(const result::Result& base, const result::Result& changed) {
   constexpr double margin = 0.03;
-  using compare::SpeedVerdict;
   const compare::Comparison comparison = compare::compare(base, changed, margin);
   reports::Verdicts verdicts;
   verdicts.turns.margin = margin;
   verdicts.turns.apart = comparison.basis;
   for (const std::string& sentence : comparison.differences) verdicts.turns.apart += " " + sentence;
   for (const compare::Pair& pair : comparison.pairs) {
+    using compare::SpeedVerdict;
+    const bool in_both = pair.verdict != SpeedVerdict::added && pair.verdict != SpeedVerdict::gone;
     const bool untimed = pair.what.empty() && pair.verdict == SpeedVerdict::same;
-    if (pair.verdict == SpeedVerdict::added || pair.verdict == SpeedVerdict::gone || untimed) {
-      continue;
+    if (in_both && !untimed) {
+      verdicts.pairs.push_back(compare::to_json(pair).get<reports::PairVerdict>());
     }
-    reports::PairVerdict& one = verdicts.pairs.emplace_back();
-    one.name = pair.name;
-    one.timing = pair.what;
-    one.verdict = compare::to_string(pair.verdict);
-    one.reason = pair.reason;
-    if (pair.rounds > 0) one.rounds = static_cast<int>(pair.rounds);
-    one.rounds_left_out = static_cast<int>(pair.left_out);
-    if (pair.base) one.base = {.median_seconds = pair.base->median};
-    if (pair.changed) one.changed = {.median_seconds = pair.changed->median};
-    if (pair.ratio <= 0) continue;
-    one.ratio = pair.ratio;
-    one.ratio_low = pair.ratio_low;
-    one.ratio_high = pair.ratio_high;
   }
   return verdicts;
 }

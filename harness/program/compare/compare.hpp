@@ -94,6 +94,8 @@ double disjoint_by_chance(std::size_t n, std::size_t m);
 std::string place_name(const reports::Panel& panel, const reports::Placed& placed);
 
 Json to_json(const Comparison& comparison);
+/// One of its pairs, as ab.json has it.
+Json to_json(const Pair& pair);
 
 /// The ratio with its interval: "1.100 [1.079, 1.131]".
 std::string ratio_text(double ratio, double low, double high);

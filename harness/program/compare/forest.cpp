@@ -170,7 +170,17 @@ Json json_of(const Spread& spread, std::size_t rounds) {
           {"rounds", rounds}};
 }
 
-Json json_of(const Pair& pair) {
+Json json_of(const Turns& turns) {
+  return {{"base", turns.base},
+          {"new", turns.changed},
+          {"margin", turns.margin},
+          {"confidence", turns.confidence},
+          {"gate", turns.gate}};
+}
+
+}  // namespace
+
+Json to_json(const Pair& pair) {
   Json json = {{"id", pair.id}, {"name", pair.name}, {"verdict", to_string(pair.verdict)}};
   if (!pair.what.empty()) json.update({{"timing", pair.what}});
   if (!pair.reason.empty()) json.update({{"reason", pair.reason}});
@@ -201,16 +211,6 @@ Json json_of(const Pair& pair) {
   return json;
 }
 
-Json json_of(const Turns& turns) {
-  return {{"base", turns.base},
-          {"new", turns.changed},
-          {"margin", turns.margin},
-          {"confidence", turns.confidence},
-          {"gate", turns.gate}};
-}
-
-}  // namespace
-
 std::string ratio_text(double ratio, double low, double high) {
   return three_decimals(ratio) + " [" + three_decimals(low) + ", " + three_decimals(high) + "]";
 }
@@ -231,7 +231,7 @@ std::string verdict_counts(const Comparison& comparison) {
 
 Json to_json(const Comparison& comparison) {
   Json pairs = Json::array();
-  for (const Pair& pair : comparison.pairs) pairs.push_back(json_of(pair));
+  for (const Pair& pair : comparison.pairs) pairs.push_back(to_json(pair));
   if (comparison.turns) {
     return {{"schema", 1}, {"turns", json_of(*comparison.turns)}, {"pairs", pairs}};
   }
