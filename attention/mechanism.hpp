@@ -154,6 +154,9 @@ struct Entry {
   std::string name;
   std::string title;
   std::string citation;
+  /// What it computes, by the letters of its source, a line an equation: sum_s over tokens, x_t,l
+  /// with two indices, a.b a product over channels, softmax_s over s. `reference/` computes it.
+  std::string formula;
   std::vector<Option> options;
   Claims claims;
   std::vector<Pattern> patterns;

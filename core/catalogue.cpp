@@ -26,7 +26,7 @@ ATTNBENCH_JSON_CODEC(RoleSpec) { JSON_AT(name, shape, fed_by, patterns); }
 ATTNBENCH_JSON_CODEC(MechanismSpec) {
   JSON_AT(name, title, citation, origin, patterns, options, claims, implementations, aliases,
           differs_from);
-  JSON_MAYBE(options_unknown, roles, roles_unknown);
+  JSON_MAYBE(formula, options_unknown, roles, roles_unknown);
 }
 
 ATTNBENCH_JSON_CODEC(TaskSpec) {

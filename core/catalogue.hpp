@@ -32,7 +32,8 @@ struct MechanismSpec {
   std::string name;
   std::string title;
   std::string citation;
-  std::string origin;  ///< "built in", or the plugin's path
+  std::string formula;  ///< a line an equation; empty where none is said
+  std::string origin;   ///< "built in", or the plugin's path
   std::vector<std::string> patterns;
   std::vector<Option> options;
   bool options_unknown = false;  ///< it cannot be used, and what it takes is not known

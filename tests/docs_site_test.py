@@ -83,7 +83,7 @@ class Site(unittest.TestCase):
             names = [each["name"] for part in ("options", "implementations", "roles", "aliases") for each in one[part]]
             departures = [each["what"].replace("`", "") for each in one["differs_from"]]
             definition = (ROOT / f"attention/mechanisms/{one['name']}.cpp").read_text().splitlines()[0][3:]
-            for word in [one["citation"], definition, *names, *one["claims"], *departures]:
+            for word in [one["citation"], *one["formula"].splitlines(), definition, *names, *one["claims"], *departures]:
                 self.assertTrue(word in text, f"{one['name']}: {word}")
         latte = self.pages[SITE / "mechanisms/latte.html"]
         self.assertIn("../reports/gallery/latte_v1_figure_2.svg", latte.loads)

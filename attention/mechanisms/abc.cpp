@@ -1,11 +1,7 @@
 // Attention with bounded memory control, Peng et al. 2022: keys and values are pooled into L slots
-// by softmaxes over the tokens seen, and a query attends to the slots,
-//   K_t,l = sum_{s<=t} softmax_s(c_.,l)_s k_s,  V_t,l likewise,
-//   y_t = sum_l softmax_l(q_t . K_t,l / sqrt(D)) V_t,l.
-// `gated` is gated slot attention, Zhang et al. 2024: a slot forgets at a rate that each token
-// says,
-//   K_t,l = a_t,l K_{t-1,l} + (1 - a_t,l) k_t,  a = sigmoid(c)^(1/8),
-// of which ABC is the case a_t,l = exp(z_{t-1,l} - z_t,l), z the logarithm of the pool's sum.
+// by softmaxes over the tokens seen, and a query attends to the slots. `gated` is gated slot
+// attention, Zhang et al. 2024: a slot forgets at a rate that each token says, of which ABC is the
+// case a_t,l = exp(z_{t-1,l} - z_t,l), z the logarithm of the pool's sum.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -263,6 +259,10 @@ Entry abc() {
       "Peng, Kasai, Pappas, Yogatama, Wu, Kong, Schwartz, Smith 2022, ABC: Attention with "
       "Bounded-memory Control, arXiv:2110.02488; Zhang, Yang, Zhu, Zhang, Cui, Wang, Wang, Shi, "
       "Wang, Bi, Zhou, Fu 2024, Gated Slot Attention, arXiv:2409.07146";
+  entry.formula =
+      "K_t,l = sum_{s<=t} softmax_s(c_s,l) k_s,  V_t,l = sum_{s<=t} softmax_s(c_s,l) v_s\n"
+      "y_t = sum_l softmax_l(q_t.K_t,l / sqrt(D)) V_t,l\n"
+      "gated: K_t,l = a_t,l K_{t-1},l + (1 - a_t,l) k_t, V_t,l likewise,  a = sigmoid(c)^(1/8)";
   entry.options = latents_options(gated_state::options(
       {Option::boolean("gated", false,
                        "gated slot attention: slots forget at rates that each token says; causal "

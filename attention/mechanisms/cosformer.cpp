@@ -1,8 +1,6 @@
 // cosFormer, Qin et al. 2022: linear attention with relu features, weighted by the cosine of the
-// distance,
-//   w_ts = relu(q_t).relu(k_s) cos(pi/2 (t - s) / M),   y_t = sum_s w_ts v_s / (sum_s w_ts + eps).
-// The cosine of a difference is a product of features twice as wide: those of x at token t are
-// relu(x) sin(pi t / 2M) and relu(x) cos(pi t / 2M).
+// distance. The cosine of a difference is a product of features twice as wide: those of x at token
+// t are relu(x) sin(pi t / 2M) and relu(x) cos(pi t / 2M).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -203,6 +201,9 @@ Entry cosformer() {
   entry.citation =
       "Qin, Sun, Deng, Li, Wei, Lv, Yan, Kong, Zhong 2022, cosFormer: Rethinking Softmax in "
       "Attention, arXiv:2202.08791";
+  entry.formula =
+      "w_ts = relu(q_t).relu(k_s) cos(pi/2 (t - s) / M)\n"
+      "y_t = sum_s w_ts v_s / (sum_s w_ts + epsilon)";
   entry.options = {
       Option::integer("maximum_length", 16384,
                       "the paper's M, the distance in tokens at which the cosine is 0; no sequence "

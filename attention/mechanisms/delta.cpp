@@ -1,9 +1,7 @@
 // The delta rule: a state that, before it stores a value under a key, erases a share beta of what
-// it holds there,
-//   S_t = (I - beta_t k_t k_t^T) diag(e^g_t) S_{t-1} + beta_t k_t v_t^T,  y_t = S_t^T q_t /
-//   sqrt(D),
-// with keys and queries of norm 1. gate none is DeltaNet (Yang et al. 2024), scalar is Gated
-// DeltaNet (Yang, Kautz, Hatamizadeh 2024), channel is Kimi Delta Attention (Kimi Team 2025).
+// it holds there, with keys and queries of norm 1. gate none is DeltaNet (Yang et al. 2024), scalar
+// is Gated DeltaNet (Yang, Kautz, Hatamizadeh 2024), channel is Kimi Delta Attention (Kimi Team
+// 2025).
 #include <cmath>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
@@ -92,6 +90,9 @@ Entry delta() {
       "Yang, Wang, Zhang, Shen, Kim 2024, Parallelizing Linear Transformers with the Delta Rule "
       "over Sequence Length, arXiv:2406.06484; Yang, Kautz, Hatamizadeh 2024, Gated Delta "
       "Networks, arXiv:2412.06464; Kimi Team 2025, Kimi Linear, arXiv:2510.26692";
+  entry.formula =
+      "S_t = (I - beta_t k_t k_t^T) diag(e^g_t) S_{t-1} + beta_t k_t v_t^T,  |q_t| = |k_t| = 1\n"
+      "y_t = S_t^T q_t / sqrt(D)";
   entry.options = gated_state::options({
       Option::text("gate", {"none", "scalar", "channel"},
                    "decay of the state: none (DeltaNet), one per head (Gated DeltaNet), one per "

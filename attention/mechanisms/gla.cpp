@@ -1,6 +1,4 @@
-// Gated linear attention, Yang et al. 2024: a state whose rows decay at rates that each token says,
-//   S_t = diag(e^g_t) S_{t-1} + k_t v_t^T,  y_t = S_t^T q_t / sqrt(D),  g_t = log sigmoid(x_t) /
-//   tau.
+// Gated linear attention, Yang et al. 2024: a state whose rows decay at rates that each token says.
 #include <cmath>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
@@ -42,6 +40,9 @@ Entry gla() {
   entry.citation =
       "Yang, Wang, Shen, Panda, Kim 2024, Gated Linear Attention Transformers with "
       "Hardware-Efficient Training, arXiv:2312.06635";
+  entry.formula =
+      "S_t = diag(e^g_t) S_{t-1} + k_t v_t^T,  g_t = log sigmoid(x_t) / tau\n"
+      "y_t = S_t^T q_t / sqrt(D)";
   entry.options = gated_state::options({
       Option::number("gate_temperature", 16,
                      "the paper's tau: log decays are log sigmoid(x) divided by it", 1e-3),

@@ -1,8 +1,5 @@
 // HGRN2, Qin et al. 2024: a gated recurrence whose state is a matrix, written with what its gates
-// let go,
-//   S_t = diag(f_t) S_{t-1} + (1 - f_t) v_t^T,  y_t = S_t^T silu(q_t) / sqrt(D),
-//   f_t = b + (1 - b) sigmoid(x_t),
-// with b the lower bound of the layer's forget gates.
+// let go; b is the lower bound of the layer's forget gates.
 #include <cmath>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
@@ -52,6 +49,9 @@ Entry hgrn2() {
   entry.citation =
       "Qin, Yang, Sun, Shen, Li, Sun, Zhong 2024, HGRN2: Gated Linear RNNs with State Expansion, "
       "arXiv:2404.07904";
+  entry.formula =
+      "S_t = diag(f_t) S_{t-1} + (1 - f_t) v_t^T,  f_t = b + (1 - b) sigmoid(x_t)\n"
+      "y_t = S_t^T silu(q_t) / sqrt(D)";
   entry.options = gated_state::options(
       {Option::number("lower_bound", 0,
                       "of the forget gates; the paper learns one for each layer, 0 "

@@ -1,6 +1,5 @@
-// Latte, Dolga et al. 2024: y_t = sum_l softmax_l(q_t) M_{t,l}, where M_{t,l} is the average of the
-// values weighted by the softmax of latent l's scores over the tokens that t sees. The causal forms
-// are those of attention/algorithms/prefix_pool/prefix_pool.hpp.
+// Latte, Dolga et al. 2024: latents read averages of the values that each token sees. The causal
+// forms are those of attention/algorithms/prefix_pool/prefix_pool.hpp.
 #include <limits>
 
 #include "attention/algorithms/prefix_pool/prefix_pool.hpp"
@@ -210,6 +209,9 @@ Entry latte() {
   entry.citation =
       "Dolga, Maystre, Cobzarenco, Barber 2024, Latte: Latent Attention for Linear Time "
       "Transformers, arXiv:2402.17512";
+  entry.formula =
+      "y_t = sum_l softmax_l(q_t) sum_s w_s,l v_s,  w_.,l the softmax of k_s,l over the tokens s "
+      "that t sees";
   entry.differs_from = {
       {"Latte v2's convolution (equation 18) sums K + 1 tokens; before=conv sums K, its `taps`, as "
        "its text and table say",

@@ -1,9 +1,6 @@
-// Linear attention, Katharopoulos et al. 2020:
-//   y_t = phi(q_t)^T S_t / (phi(q_t).z_t + epsilon),  S_t = sum phi(k_s) v_s^T,  z_t = sum
-//   phi(k_s),
-// with a choice of phi. The values have an additional column of ones, so that S and z are one
-// matrix and both sums one product. Of exponential features the logarithms are mixed
-// (attention/algorithms/feature_mix/feature_mix.hpp), without an epsilon.
+// Linear attention, Katharopoulos et al. 2020, with a choice of phi. The values have an additional
+// column of ones, so that S and z are one matrix and both sums one product. Of exponential features
+// the logarithms are mixed (attention/algorithms/feature_mix/feature_mix.hpp), without an epsilon.
 #include <limits>
 
 #include "attention/algorithms/feature_mix/feature_mix.hpp"
@@ -239,6 +236,9 @@ Entry linear() {
       "linear attention language models balance the recall-throughput tradeoff (Based), "
       "arXiv:2402.18668; hedgehog: Zhang, Bhatia, Kumbong, Re 2024, The Hedgehog & the Porcupine, "
       "arXiv:2402.04347";
+  entry.formula =
+      "y_t = phi(q_t)^T S_t / (phi(q_t).z_t + epsilon)\n"
+      "S_t = sum_s phi(k_s) v_s^T,  z_t = sum_s phi(k_s),  over the tokens s that t sees";
   entry.differs_from = {
       {"the paper's equations have no epsilon, which weighs where features are small: one token "
        "whose "

@@ -1,5 +1,5 @@
-// Linformer, Wang et al. 2020: learnable matrices E and F over the positions project S keys and
-// values to L of each, y_t = softmax_l(scale q_t.(E K)_l) (F V)_l. Equation 7.
+// Linformer, Wang et al. 2020, equation 7: learnable matrices E and F over the positions project S
+// keys and values to L of each.
 #include <algorithm>
 #include <cmath>
 
@@ -215,6 +215,9 @@ Entry linformer() {
   entry.citation =
       "Wang, Li, Khabsa, Fang, Ma 2020, Linformer: Self-Attention with Linear Complexity, "
       "arXiv:2006.04768";
+  entry.formula =
+      "y_t = sum_l softmax_l(scale q_t.(E K)_l) (F V)_l,  E and F learnable matrices over the "
+      "positions";
   entry.options = options();
   entry.claims.rows_sum_to_one = false;  // over the projected keys, not over the keys
   entry.claims.permutation_equivariant = false;

@@ -1,9 +1,8 @@
 // Transformer-LS, Zhu et al. 2021: one softmax over the keys of a window and over slots, which are
-// projections of the tokens that the tokens themselves choose,
-//   K_i = softmax_s(p_si)^T k_s,  V_i likewise,  i < r.
-// Bidirectional: slots of the whole sequence. Causal: r slots for each segment of tokens, seen by
-// the queries of later segments. Keys and values of the window and those of the slots are brought
-// to one scale by a layer norm each ("dual").
+// projections of the tokens that the tokens themselves choose. Bidirectional: slots of the whole
+// sequence. Causal: r slots for each segment of tokens, seen by the queries of later segments. Keys
+// and values of the window and those of the slots are brought to one scale by a layer norm each
+// ("dual").
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -249,6 +248,9 @@ Entry longshort() {
   entry.citation =
       "Zhu, Ping, Xiao, Shoeybi, Goldstein, Anandkumar, Catanzaro 2021, Long-Short Transformer: "
       "Efficient Transformers for Language and Vision, arXiv:2107.02192";
+  entry.formula =
+      "y_t = softmax over the keys of t's window and the slots K_i, of their values and V_i\n"
+      "K_i = sum_s softmax_s(p_s,i) k_s,  V_i = sum_s softmax_s(p_s,i) v_s,  i < r";
   entry.options = {
       window_option(),
       Option::integer("projected_length", 0,

@@ -1,11 +1,5 @@
 // Luna, Ma et al. 2021: L slots of a latent stream pack the tokens, and the tokens read the pack.
-// Bidirectional and cross:
-//   Y_P = softmax_s(scale p_l . c_s) c, heads side by side [B, L, C]: the new stream,
-//   y_t = softmax_l(scale q_t . K_l) V_l,  K = V = Y_P W_c (tied), with W_c [C, C] a parameter
-//   here.
-// Causal (the stream does not change):
-//   w_{s,l} = omega(scale p_l . pack_key_s),  a_t = scale / n_t sum_{s<=t} (q_t . k_s) w_s,
-//   y_t = 1 / n_t sum_{s<=t} (softmax(a_t) . w_s) v_s,  v = k (tied), n_t the tokens seen.
+// W_c [C, C] is a parameter here. Causal, the stream does not change.
 #include <cmath>
 
 #include "attention/algorithms/slots/implementations.hpp"
@@ -240,6 +234,12 @@ Entry luna() {
   entry.citation =
       "Ma, Kong, Wang, Zhou, May, Ma, Zettlemoyer 2021, Luna: Linear Unified Nested Attention, "
       "arXiv:2106.01540";
+  entry.formula =
+      "bidirectional, cross: P_l = sum_s softmax_s(scale p_l.c_s) c_s, heads side by side: the new "
+      "stream\n"
+      "  y_t = sum_l softmax_l(scale q_t.K_l) V_l,  K = V = P W_c (tied)\n"
+      "causal: w_s,l = omega(scale p_l.pack_key_s),  a_t = scale / n_t sum_{s<=t} (q_t.k_s) w_s\n"
+      "  y_t = 1 / n_t sum_{s<=t} (softmax(a_t).w_s) v_s,  v = k (tied), n_t the tokens seen";
   entry.options = options();
   entry.differs_from = {
       {"causal: n_t counts the real tokens up to t, without padding; the published packing ignores "

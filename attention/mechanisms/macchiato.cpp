@@ -235,6 +235,10 @@ Entry macchiato() {
   entry.title = "Latte-Macchiato: a window and latents in one mixture";
   entry.citation =
       "Unifying Linear-Time Attention via Latent Probabilistic Modelling (Latte v2), section 4.1";
+  entry.formula =
+      "y_t = p_t,0 sum_s softmax_s(scale q_t.k_s) v_s + sum_l p_t,l sum_s softmax_s(k_s,l) v_s\n"
+      "p_t the softmax of L + 1 logits; the first sum over t's window, the others over all tokens "
+      "that t sees";
   entry.options = options();
   entry.differs_from = {
       {"the paper's window has no 1/sqrt(D) in front of its scores; here they are scaled",

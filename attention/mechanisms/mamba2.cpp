@@ -1,8 +1,6 @@
 // The selective state space of Mamba-2, Dao and Gu 2024, in its dual form as attention: B, C and x
-// of the paper are key, query and value,
-//   S_t = e^(-A_h delta_t) S_{t-1} + delta_t k_t v_t^T,   y_t = S_t^T q_t + skip_h v_t,
-//   delta_t = softplus(x_t + bias_h).
-// Heads share queries and keys in groups, which are this harness's kv_heads, and have a value each.
+// of the paper are key, query and value. Heads share queries and keys in groups, which are this
+// harness's kv_heads, and have a value each.
 #include "attention/algorithms/gated_state/gated_state.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/entry_parts.hpp"
@@ -91,6 +89,9 @@ Entry mamba2() {
   entry.citation =
       "Dao, Gu 2024, Transformers are SSMs: Generalized Models and Efficient Algorithms Through "
       "Structured State Space Duality, arXiv:2405.21060";
+  entry.formula =
+      "S_t = e^(-A_h delta_t) S_{t-1} + delta_t k_t v_t^T,  delta_t = softplus(x_t + bias_h)\n"
+      "y_t = S_t^T q_t + skip_h v_t";
   entry.options = gated_state::options({
       Option::integer("state", 0, "rows of a head's state, the paper's N; 0 = head_dim", 0),
   });

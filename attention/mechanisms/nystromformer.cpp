@@ -1,8 +1,5 @@
 // Nystroemformer, Xiong et al. 2021: softmax attention by way of m landmarks, the means of m
-// segments of the queries and of the keys,
-//   Y = softmax(Q K~^T) Z softmax(Q~ K^T) V,   Z about the pseudo-inverse of A = softmax(Q~ K~^T),
-// by the iteration Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4 from Z = A^T / |A|_1, with the
-// scores divided by sqrt(D).
+// segments of the queries and of the keys, and an iteration to the pseudo-inverse of their softmax.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -142,6 +139,11 @@ Entry nystromformer() {
   entry.citation =
       "Xiong, Zeng, Chakraborty, Tan, Fung, Li, Singh 2021, Nystroemformer: A Nystroem-Based "
       "Algorithm for Approximating Self-Attention, arXiv:2102.03902";
+  entry.formula =
+      "Y = softmax(Q K~^T) Z softmax(Q~ K^T) V,  Q~ and K~ the means of m segments, scores divided "
+      "by sqrt(D)\n"
+      "Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4,  A = softmax(Q~ K~^T), from Z = A^T / "
+      "|A|_1";
   entry.options = {
       Option::integer("landmarks", 64,
                       "segments whose means stand for queries and keys; no more are used than "

@@ -1,12 +1,10 @@
-// A Perceiver's cross attention to its latents, which the tokens read by the pooled keys: attention
-// with bounded-memory control (ABC), whose control is a softmax over the tokens.
-//   W = softmax_s(scale latent_query . k),  K~ = W k,  V~ = W v     (Jaegle et al. 2021, encode)
-//   y_t = softmax_l(scale q_t . K~_l) V~_l                          (Peng et al. 2022, ABC)
-// There is no parameter in between, rows of weights sum to one and the output is linear in the
-// values. Perceiver IO reads differently: its keys and values are projections of the latents V~,
-// which is luna with tied = false. V~ is the new latent stream. The encode alone is softmax in the
-// cross pattern with as many queries as latents. Causal: the latents are those of the tokens seen
-// so far, and the stream does not change.
+// A Perceiver's cross attention to its latents (Jaegle et al. 2021, encode), which the tokens read
+// by the pooled keys: attention with bounded-memory control (Peng et al. 2022, ABC), whose control
+// is a softmax over the tokens. There is no parameter in between, rows of weights sum to one and
+// the output is linear in the values. Perceiver IO reads differently: its keys and values are
+// projections of the latents V_l, which is luna with tied = false. V_l are the new latent stream.
+// The encode alone is softmax in the cross pattern with as many queries as latents. Causal: the
+// latents are those of the tokens seen so far, and the stream does not change.
 #include "attention/algorithms/slots/implementations.hpp"
 #include "attention/algorithms/softmax/implementations.hpp"
 #include "attention/entry_parts.hpp"
@@ -101,6 +99,10 @@ Entry perceiver() {
       "with Iterative Attention, arXiv:2103.03206 (the encoding); Peng, Kasai, Pappas, Yogatama, "
       "Wu, Kong, Schwartz, Smith 2022, ABC: Attention with Bounded-memory Control, "
       "arXiv:2110.02488 (the whole)";
+  entry.formula =
+      "K_l = sum_s softmax_s(scale p_l.k_s) k_s,  V_l = sum_s softmax_s(scale p_l.k_s) v_s,  p the "
+      "latents\n"
+      "y_t = sum_l softmax_l(scale q_t.K_l) V_l";
   entry.differs_from = {
       {"Perceiver IO (Jaegle et al. 2022) reads the latents by keys and values projected from "
        "them; here the pooled keys are the keys, which makes it ABC",

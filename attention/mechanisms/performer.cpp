@@ -129,6 +129,9 @@ Entry performer() {
   entry.title = "Performer: positive random features of the softmax kernel";
   entry.citation =
       "Choromanski et al. 2021, Rethinking Attention with Performers, arXiv:2009.14794";
+  entry.formula =
+      "y_t = sum_s w_ts v_s / sum_s w_ts,  w_ts = phi(q_t).phi(k_s)\n"
+      "phi_i(x) = exp(omega_i.x' - |x'|^2 / 2),  x' = D^(-1/4) x,  omega random";
   entry.options = options();
   entry.differs_from = {
       {"performer-pytorch adds an epsilon to its features and scales the keys by a maximum over "

@@ -1,7 +1,6 @@
 // Retention, Sun et al. 2023 (RetNet): attention without a softmax whose weights fall by a fixed
-// factor per token,
-//   y_t = 1/sqrt(D) sum_{s<=t} gamma_h^(t-s) (q_t . k_s) v_s.
-// With another choice of gamma and no rotation it is Lightning Attention, Qin et al. 2024.
+// factor per token. With another choice of gamma and no rotation it is Lightning Attention, Qin et
+// al. 2024.
 #include <cmath>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
@@ -72,6 +71,7 @@ Entry retention() {
   entry.citation =
       "Sun, Dong, Huang, Ma, Xia, Xue, Wang, Wei 2023, Retentive Network: A Successor to "
       "Transformer for Large Language Models, arXiv:2307.08621, section 2.1";
+  entry.formula = "y_t = 1/sqrt(D) sum_{s<=t} gamma_h^(t-s) (q_t.k_s) v_s";
   entry.options = gated_state::options({
       Option::text("decay", {"xpos", "fixed"},
                    "xpos: RetNet's, gamma = 1 - 2^-(5 + head), queries and keys rotated by their "

@@ -1,4 +1,4 @@
-// Softmax attention, Vaswani et al. 2017: y_t = sum_s softmax_s(scale q_t.k_s) v_s.
+// Softmax attention, Vaswani et al. 2017.
 #include "attention/algorithms/softmax/implementations.hpp"
 #include "attention/entry_parts.hpp"
 
@@ -70,6 +70,7 @@ Entry softmax() {
   entry.name = "softmax";
   entry.title = "Softmax attention";
   entry.citation = "Vaswani et al. 2017, Attention Is All You Need, equation 1";
+  entry.formula = "y_t = sum_s softmax_s(scale q_t.k_s) v_s,  over the tokens s that t sees";
   entry.options = chunk_options({scale_option()}, 1024, 4096);
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.make = maker<Softmax>("softmax");

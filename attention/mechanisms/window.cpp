@@ -1,5 +1,5 @@
-// Sliding-window attention: softmax over the keys s with t - left <= s <= t + right (Beltagy et al.
-// 2020). Sides are counted as in flash-attn: a causal window of W keys has left = W - 1.
+// Sliding-window attention, Beltagy et al. 2020. Sides are counted as in flash-attn: a causal
+// window of W keys has left = W - 1.
 #include <algorithm>
 
 #include "attention/algorithms/softmax/implementations.hpp"
@@ -71,6 +71,7 @@ Entry window() {
   entry.name = "window";
   entry.title = "Sliding-window attention";
   entry.citation = "Beltagy et al. 2020, Longformer: The Long-Document Transformer, section 3.1";
+  entry.formula = "y_t = sum_s softmax_s(scale q_t.k_s) v_s,  t - left <= s <= t + right";
   entry.options = options();
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;

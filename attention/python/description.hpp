@@ -24,6 +24,7 @@ struct Description {
   std::string place;  ///< FILE:LINE of its definition
   std::string title;
   std::string citation;
+  std::string formula;
   std::string reference;  ///< own, python, or the name of a mechanism of ours
   std::vector<std::string> patterns;
   std::vector<Option> options;

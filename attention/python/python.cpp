@@ -352,6 +352,7 @@ void add_python(const std::string& word, const std::string& name, const Descript
   entry.name = name;
   entry.title = description.title;
   entry.citation = citation_of(description);
+  entry.formula = description.formula;
   entry.options = description.options;
   entry.claims = claims_of(description);
   for (const std::string& pattern : description.patterns) {

@@ -16,6 +16,7 @@ MechanismSpec spec_of(const Entry& entry, const std::string& origin) {
   spec.name = entry.name;
   spec.title = entry.title;
   spec.citation = entry.citation;
+  spec.formula = entry.formula;
   spec.origin = origin;
   for (const Pattern pattern : entry.patterns) spec.patterns.push_back(to_string(pattern));
   spec.options = entry.options;

@@ -49,6 +49,7 @@ TEST_CASE("registry: every built-in has a citation, a reference and costs that a
     const Entry& entry = registry.entry(name);
     CHECK(!entry.title.empty());
     CHECK(!entry.citation.empty());
+    CHECK(!entry.formula.empty());
     CHECK(registry.reference(name));
     for (const auto& option : entry.options) CHECK(!option.meaning.empty());
   }

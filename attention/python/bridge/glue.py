@@ -631,6 +631,7 @@ def describe(word):
         "place": declared.place,
         "title": title_of(declared, word),
         "citation": declared.text(declared.get("citation", (str,), "a text", ""), "its citation"),
+        "formula": declared.text(declared.get("formula", (str,), "a text", ""), "its formula"),
         "reference": reference_of(declared, roles),
         "patterns": [pattern for pattern in PATTERNS if pattern in patterns] or ["bidirectional", "causal"],
         "options": options_of(declared, thing, body, bound, roles),

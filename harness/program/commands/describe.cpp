@@ -118,6 +118,10 @@ void print_mechanism(const MechanismSpec& mechanism) {
     if (!text.empty()) facts.push_back({name, text});
   };
   fact("citation", mechanism.citation);
+  std::istringstream formula(mechanism.formula);
+  for (std::string line, name = "formula"; std::getline(formula, line); name.clear()) {
+    facts.push_back({name, line});
+  }
   fact("origin", mechanism.origin);
   fact("patterns", text::listed(mechanism.patterns));
   fact("claims", claims_of(mechanism));

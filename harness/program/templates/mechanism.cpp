@@ -166,6 +166,7 @@ Entry example_mechanism() {
   entry.name = "example_mechanism";
   entry.title = "Linear attention, to start from";
   entry.citation = "say here where it comes from";
+  entry.formula = "y_t = sum_s w_ts v_s / (sum_s w_ts + epsilon),  w_ts = phi(q_t).phi(k_s)";
   entry.options = {Option::number("epsilon", 1e-6, "added to the sum of weights", 0)};
   entry.patterns = {Pattern::causal};
   // `attnbench check` tests what a mechanism claims. What it does not claim is listed here, as
