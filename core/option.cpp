@@ -202,4 +202,9 @@ const char* to_string(OptionType type) {
   throw std::logic_error("option type out of range");
 }
 
+Window window_of(std::int64_t keys, bool causal) {
+  const std::int64_t right = causal ? 0 : (keys - 1) / 2;
+  return {keys - 1 - right, right};
+}
+
 }  // namespace attnbench

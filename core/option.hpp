@@ -22,6 +22,10 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
+/// A window of `keys` keys, the token itself included: all before the token when causal, else half
+/// on each side, the larger half on the left.
+Window window_of(std::int64_t keys, bool causal);
+
 using OptionValue = std::variant<std::int64_t, double, bool, std::string, Window>;
 
 enum class OptionType { integer, number, boolean, text, window };

@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "core/tolerance.hpp"
+#include "tasks/forecast.hpp"
 #include "tasks/output_checks.hpp"
 
 namespace attnbench::tasks {
@@ -215,6 +216,16 @@ CheckSection compared(const ExpectedRows& expected, const std::vector<double>& g
 }
 
 }  // namespace
+
+MixCase case_of(const Registry& registry, const BlockMechanism& of, Mechanism& mechanism,
+                const Inputs& inputs, std::uint64_t seed) {
+  return {registry.entry(of.cell.mechanism),
+          chosen(registry, of.cell, of.forecast),
+          registry.reference(of.cell.mechanism),
+          mechanism,
+          inputs,
+          seed};
+}
 
 Problem MixCase::problem() const {
   Problem own = mechanism.problem;

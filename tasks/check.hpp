@@ -5,6 +5,7 @@
 #include "tasks/output_checks.hpp"
 #include "tasks/reference_rows.hpp"
 #include "tasks/sections.hpp"
+#include "tasks/stack.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::tasks {
@@ -21,6 +22,10 @@ struct MixCase {
   /// The mechanism's, in the dtype of the inputs, which may be narrower than its parameters.
   Problem problem() const;
 };
+
+/// The case of the mix of a block. Refers to the arguments.
+MixCase case_of(const Registry& registry, const BlockMechanism& of, Mechanism& mechanism,
+                const Inputs& inputs, std::uint64_t seed);
 
 /// Compares rows of an output with the definition on `mix.inputs`: {verdict, reason?, rows, error,
 /// max_error, tolerance, naive_error?, rounding_error, reference}. error is the relative root mean

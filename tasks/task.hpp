@@ -70,8 +70,6 @@ struct PairedTimes {
   std::string stop;
 };
 
-/// This process among those that train together; a process alone has rank 0 of 1.
-
 /// What the worker provides to work while it runs.
 class Context {
  public:
@@ -113,6 +111,14 @@ class Work {
   virtual Json run(Context& context) = 0;
 };
 
+struct TaskForecast;
+
+/// One mechanism of a stack, by itself.
+struct StackedMechanism {
+  ResolvedCell cell;
+  std::shared_ptr<const TaskForecast> forecast;
+};
+
 /// What is known of a cell before it runs.
 struct TaskForecast {
   Support support;
@@ -131,6 +137,9 @@ struct TaskForecast {
   std::int64_t calls = 1;
   Cost calls_cost;
   std::optional<Cost> prefill_cost;  ///< of reading a context, where that is timed by itself
+  /// Where the blocks of a model hold several mechanisms (tasks/stack.hpp): that of each, a pattern
+  /// that repeats. Empty where all hold the cell's.
+  std::vector<StackedMechanism> stack = {};
 };
 
 /// The training data of a task. As with Task, all functions are defined in this header, which is

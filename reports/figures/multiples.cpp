@@ -182,7 +182,7 @@ void add_backgrounds(Json& layers, const Json& rows, const Panel& panel, const P
 std::set<std::string> exact_series(const Panel& panel) {
   std::set<std::string> exact;
   for (const Placed& placed : panel.cells) {
-    if (placed.cell->mechanism == exact_mechanism) exact.insert(placed.series);
+    if (is_exact(*placed.cell)) exact.insert(placed.series);
   }
   if (exact.size() == panel.series.size()) return {};
   return exact;

@@ -193,6 +193,12 @@ void add_panels(std::vector<Panel>& all, const Cells& cells, const std::string& 
 
 }  // namespace
 
+bool is_exact(const result::CellRecord& cell) {
+  const auto stack = cell.settings.find("stack");
+  return cell.mechanism == "softmax" &&
+         (stack == cell.settings.end() || stack->second == "" || stack->second == "self");
+}
+
 std::string Panel::facet_text() const {
   std::string text;
   for (const auto& [key, value] : facet) {

@@ -46,8 +46,8 @@ struct Panel {
   std::string facet_text() const;
 };
 
-/// The mechanism that is exact attention, by any implementation.
-inline constexpr const char* exact_mechanism = "softmax";
+/// Whether all mixing is exact attention, by any implementation: not so in a stack with others.
+bool is_exact(const result::CellRecord& cell);
 
 /// Settings over which a training is selected (selection.hpp): cells that differ in these alone
 /// stand at one place.

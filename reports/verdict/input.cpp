@@ -47,9 +47,8 @@ std::string kind_of(const Placed& placed, const std::string& axis) {
 
 /// ", ranked: causal" where the cells of one place are of several kinds: that of exact attention.
 std::string ranked_words(const Panel& panel) {
-  const auto ranked = std::find_if(panel.cells.begin(), panel.cells.end(), [](const Placed& one) {
-    return one.cell->mechanism == exact_mechanism;
-  });
+  const auto ranked = std::find_if(panel.cells.begin(), panel.cells.end(),
+                                   [](const Placed& one) { return is_exact(*one.cell); });
   const Placed& own = ranked == panel.cells.end() ? panel.cells.front() : *ranked;
   std::string text;
   for (const char* key : kind_keys) {
@@ -76,7 +75,7 @@ Candidate cell_of(const Placed& placed, const std::string& axis, const std::stri
   cell.mechanism = record.mechanism;
   cell.kind = kind_of(placed, axis);
   cell.implementation = implementation_text(record, conditions);
-  cell.exact = record.mechanism == exact_mechanism;
+  cell.exact = is_exact(record);
   cell.x = place_of(placed.x);
   cell.status = record.status;
   cell.unchecked = result::is_unchecked(record);

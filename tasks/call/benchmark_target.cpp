@@ -115,10 +115,8 @@ class LayerTarget final : public BenchmarkTarget {
 /// Random token ids in, logits of all tokens out.
 class ModelTarget final : public BenchmarkTarget {
  public:
-  ModelTarget(const std::function<std::shared_ptr<Mechanism>()>& make,
-              const Implementation& implementation, const CallSettings& settings,
-              std::uint64_t seed)
-      : model_(std::make_shared<training::Model>(make, implementation, *settings.model, seed)),
+  ModelTarget(const MakeMixer& make, const CallSettings& settings, std::uint64_t seed)
+      : model_(std::make_shared<training::Model>(make, *settings.model, seed)),
         shape_{settings.problem.batch, settings.problem.length, settings.model->vocabulary},
         ids_(at::randint(settings.model->vocabulary,
                          {settings.problem.batch, settings.problem.length},
@@ -130,12 +128,10 @@ class ModelTarget final : public BenchmarkTarget {
   std::vector<std::int64_t> output_shape() const override { return shape_; }
   std::vector<CallInput> inputs() const override { return {{"token ids", ids_, 1}}; }
   void exchange(std::vector<CallInput>& others) override { std::swap(ids_, others.front().tensor); }
-  /// The first and the last block's.
-  std::size_t mixes() const override { return model_->mixes() > 1 ? 2 : 1; }
+  std::size_t mixes() const override { return model_->mixes(); }
   InnerMix mix(std::size_t index) override {
     const at::NoGradGuard no_grad;
-    const std::size_t block = index == 0 ? 0 : model_->mixes() - 1;
-    return {model_->mechanism(block), model_->mix_inputs(block, ids_)};
+    return {model_->mechanism(index), model_->mix_inputs(index, ids_), index};
   }
 
  private:
@@ -146,16 +142,14 @@ class ModelTarget final : public BenchmarkTarget {
 
 }  // namespace
 
-std::unique_ptr<BenchmarkTarget> make_target(
-    const std::function<std::shared_ptr<Mechanism>()>& make, const Implementation& implementation,
-    const CallSettings& settings, std::uint64_t seed) {
-  if (settings.model) {
-    return std::make_unique<ModelTarget>(make, implementation, settings, seed);
-  }
+std::unique_ptr<BenchmarkTarget> make_target(const MakeMixer& make, const CallSettings& settings,
+                                             std::uint64_t seed) {
+  if (settings.model) return std::make_unique<ModelTarget>(make, settings, seed);
+  const Mixer mixer = make(0);
   if (settings.scope == Scope::mix) {
-    return std::make_unique<MixTarget>(make(), implementation, settings, seed);
+    return std::make_unique<MixTarget>(mixer.mechanism, mixer.implementation, settings, seed);
   }
-  return std::make_unique<LayerTarget>(make(), implementation, settings, seed);
+  return std::make_unique<LayerTarget>(mixer.mechanism, mixer.implementation, settings, seed);
 }
 
 }  // namespace attnbench::tasks::call

@@ -14,6 +14,7 @@ namespace attnbench::tasks::call {
 struct InnerMix {
   Mechanism& mechanism;
   Inputs inputs;
+  std::size_t block = 0;  ///< of a model
 };
 
 class BenchmarkTarget {
@@ -31,14 +32,13 @@ class BenchmarkTarget {
   /// Whether forward() returns the output of its only mix.
   virtual bool is_mix() const { return false; }
   virtual std::size_t mixes() const { return 1; }
-  /// The mechanism and the inputs of mix `index`.
+  /// The mechanism and the inputs of mix `index`, of a model that of block `index`.
   virtual InnerMix mix(std::size_t index) = 0;
 };
 
-/// The target of the settings' scope; the seed alone determines its numbers. `make` returns a
-/// mechanism for the problem.
-std::unique_ptr<BenchmarkTarget> make_target(
-    const std::function<std::shared_ptr<Mechanism>()>& make, const Implementation& implementation,
-    const CallSettings& settings, std::uint64_t seed);
+/// The target of the settings' scope; the seed alone determines its numbers. `make` is for the
+/// problem.
+std::unique_ptr<BenchmarkTarget> make_target(const MakeMixer& make, const CallSettings& settings,
+                                             std::uint64_t seed);
 
 }  // namespace attnbench::tasks::call

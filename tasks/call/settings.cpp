@@ -203,6 +203,7 @@ std::vector<Option> declared_kinds() {
                        "output projection as well; model: a whole model around it",
                        {"mix", "projected", "layer", "model"}),
           integer_setting("layers", 2, "blocks, for the scope model"),
+          stack_setting(),
           integer_setting("vocabulary", 256, "different tokens, for the scope model"),
           text_setting("positions", "none",
                        "rotary: queries and keys are rotated to their positions, inside the clock, "
@@ -244,9 +245,13 @@ CallSettings settings_from(const Options& said) {
 
 TaskForecast forecast_call(const Registry& registry, const ResolvedCell& cell,
                            const CallSettings& settings) {
-  TaskForecast forecast = forecast_mix(registry, cell, settings.problem);
-  add_call_cost(forecast, registry, cell, settings);
-  return forecast;
+  const auto alone = [&](const ResolvedCell& one) {
+    TaskForecast forecast = forecast_mix(registry, one, settings.problem);
+    add_call_cost(forecast, registry, one, settings);
+    return forecast;
+  };
+  const std::int64_t blocks = settings.model ? training::mechanism_blocks(*settings.model) : 1;
+  return forecast_stack(registry, cell, blocks, alone);
 }
 
 void add_call_cost(TaskForecast& forecast, const Registry& registry, const ResolvedCell& cell,

@@ -25,14 +25,12 @@ TimedCall::TimedCall(const Registry& registry, ResolvedCell cell, TaskForecast f
     : registry_(registry),
       cell_(std::move(cell)),
       forecast_(std::move(forecast)),
-      settings_(on_device(std::move(settings), cell_.device)),
-      implementation_(chosen(registry, cell_, forecast_)) {}
+      settings_(on_device(std::move(settings), cell_.device)) {}
 
 void TimedCall::prepare(std::uint64_t seed) {
   seed_ = seed;
   at::manual_seed(seed);
-  target_ = make_target([this] { return make_mechanism(registry_, cell_, forecast_); },
-                        implementation_, settings_, seed);
+  target_ = make_target(mixers(registry_, cell_, forecast_), settings_, seed);
   leaves_ = target_->leaves();
   if (!settings_.has_backward()) return;
   upstream_ = seeded_normal(target_->output_shape(), seed + 1, 1,
@@ -85,22 +83,19 @@ void TimedCall::make_fresh() {
 }
 
 MixCase TimedCall::case_of(const InnerMix& inner, std::uint64_t seed) const {
-  return {registry_.entry(cell_.mechanism),
-          implementation_,
-          registry_.reference(cell_.mechanism),
-          inner.mechanism,
-          inner.inputs,
-          seed};
+  return attnbench::tasks::case_of(registry_, mechanism_of(cell_, forecast_, inner.block),
+                                   inner.mechanism, inner.inputs, seed);
 }
 
 CheckSection TimedCall::check(std::uint64_t seed) {
   CheckSection section;
-  for (std::size_t i = 0; i < target_->mixes(); ++i) {
-    const InnerMix inner = target_->mix(i);
+  const std::vector<std::size_t> blocks = blocks_to_check(forecast_, target_->mixes());
+  for (const std::size_t block : blocks) {
+    const InnerMix inner = target_->mix(block);
     CheckSection one = check_mix(case_of(inner, seed), settings_.has_backward());
-    section = i == 0 ? std::move(one) : worse_of(std::move(section), std::move(one));
+    section = block == 0 ? std::move(one) : worse_of(std::move(section), std::move(one));
   }
-  section.mixes = target_->mixes();
+  section.mixes = blocks.size();
   return section;
 }
 

@@ -27,8 +27,8 @@ class TimedCall {
   Body body();
 
   /// Checks values, and the gradient where the pass has one, against the definition: see check_mix.
-  /// Checks the output; in a model, the mixes of the first and the last block on their own inputs,
-  /// and gives the worse result.
+  /// Checks the output; in a model, the mixes of blocks that stand for all on their own inputs, and
+  /// gives the worst result.
   CheckSection check(std::uint64_t seed);
 
   /// Checks the calls of `body` after the last of them: its output against the definition on
@@ -60,7 +60,6 @@ class TimedCall {
   const ResolvedCell cell_;
   const TaskForecast forecast_;
   const CallSettings settings_;
-  const Implementation implementation_;
   std::uint64_t seed_ = 0;
   std::unique_ptr<BenchmarkTarget> target_;
   at::Tensor upstream_;

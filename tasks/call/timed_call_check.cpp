@@ -146,7 +146,7 @@ CheckSection TimedCall::checked_again(std::uint64_t seed, int round, double seco
 CheckSection TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed, int round,
                                     double seconds) {
   CheckSection section;
-  for (std::size_t index = 0; index < target_->mixes(); ++index) {
+  for (const std::size_t index : blocks_to_check(forecast_, target_->mixes())) {
     const InnerMix inner = target_->mix(index);
     const MixCase mix = case_of(inner, seed + 1000 * static_cast<std::uint64_t>(round + 1));
     const Problem problem = mix.problem();
@@ -160,7 +160,7 @@ CheckSection TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed,
     at::Tensor output = timed;
     if (!target_->is_mix()) {
       const at::NoGradGuard no_grad;
-      output = implementation_.mix(inner.mechanism, inner.inputs, nullptr).output;
+      output = mix.implementation.mix(inner.mechanism, inner.inputs, nullptr).output;
     }
     CheckSection one = check_output(mix, problem, output, renewed, seconds);
     if (settings_.has_backward() && round == 0 && one.ok()) {

@@ -1,33 +1,12 @@
 #include "tasks/crossover/settings.hpp"
 
 #include "tasks/settings.hpp"
+#include "tasks/stack.hpp"
 
 namespace attnbench::tasks::crossover {
 namespace {
 
 constexpr const char* exact_mechanism = "softmax";
-
-ResolvedCell with_mechanism(const ResolvedCell& cell, std::string mechanism,
-                            std::string implementation,
-                            std::map<std::string, OptionValue> options) {
-  ResolvedCell other = cell;
-  other.mechanism = std::move(mechanism);
-  other.implementation = std::move(implementation);
-  other.said = std::move(options);
-  return other;
-}
-
-/// The cell with another mechanism: a name or alias, with or without an implementation, such as
-/// "softmax", "flash", "softmax/chunked".
-ResolvedCell named_exact(const Registry& registry, const ResolvedCell& cell,
-                         const std::string& name) {
-  const std::size_t slash = name.find('/');
-  const Resolved found = registry.resolve(name.substr(0, slash));
-  const std::string implementation =
-      slash == std::string::npos ? found.implementation : name.substr(slash + 1);
-  if (implementation != "auto") found.entry->implementation(implementation);
-  return with_mechanism(cell, found.entry->name, implementation, found.options);
-}
 
 }  // namespace
 
@@ -60,11 +39,12 @@ CrossoverSettings settings_from(const Registry& registry, const ResolvedCell& ce
   settings.mechanism = cell;
   const std::string& against = cell.settings.text("against");
   if (against != fastest_exact) {
-    settings.exact.push_back(named_exact(registry, cell, against));
+    settings.exact.push_back(with_mechanism(registry, cell, against));
     return settings;
   }
   for (const Implementation& one : registry.entry(exact_mechanism).implementations) {
-    settings.exact.push_back(with_mechanism(cell, exact_mechanism, one.name, {}));
+    settings.exact.push_back(
+        with_mechanism(registry, cell, exact_mechanism + std::string("/") + one.name));
   }
   return settings;
 }

@@ -283,6 +283,18 @@ class DecodeTask final : public Task {
   std::string axis() const override { return "length"; }
 
   TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const override {
+    return forecast_stack(registry, cell, cell.settings.integer("layers"),
+                          [&](const ResolvedCell& one) { return forecast_alone(registry, one); });
+  }
+
+  std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override {
+    const TaskForecast forecast = supported_forecast(*this, registry, cell);
+    if (decodes_model(cell)) return make_model_decode(registry, cell, forecast);
+    return std::make_unique<DecodeWork>(registry, cell, forecast);
+  }
+
+ private:
+  static TaskForecast forecast_alone(const Registry& registry, const ResolvedCell& cell) {
     const bool model = decodes_model(cell);
     const std::string positions = cell.settings.text("positions");
     const bool rotary = positions == "rotary" && !model;
@@ -315,12 +327,6 @@ class DecodeTask final : public Task {
                           (rotary ? rotation_bytes(forecast.problem) : 0);
     if (model) return forecast_model_decode(registry, cell, std::move(forecast));
     return forecast;
-  }
-
-  std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override {
-    const TaskForecast forecast = supported_forecast(*this, registry, cell);
-    if (decodes_model(cell)) return make_model_decode(registry, cell, forecast);
-    return std::make_unique<DecodeWork>(registry, cell, forecast);
   }
 };
 

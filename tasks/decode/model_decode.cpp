@@ -56,7 +56,6 @@ class ModelDecodeWork final : public Work {
       : registry_(registry),
         cell_(cell),
         forecast_(forecast),
-        implementation_(chosen(registry, cell, forecast)),
         length_(forecast.problem.length),
         steps_(cell.settings.integer("steps")) {}
 
@@ -66,8 +65,7 @@ class ModelDecodeWork final : public Work {
     whole.problem.length = whole.problem.key_length = length_ + steps_;
     const ModelOptions options = training::model_options_from(cell_.settings);
     at::manual_seed(context.seed());
-    model_ = std::make_shared<Model>([&] { return make_mechanism(registry_, cell_, whole); },
-                                     implementation_, options, context.seed());
+    model_ = std::make_shared<Model>(mixers(registry_, cell_, whole), options, context.seed());
     ids_ = at::randint(options.vocabulary, {forecast_.problem.batch, length_ + steps_},
                        at::detail::createCPUGenerator(context.seed() + 2), at::kLong)
                .to(at::Device(forecast_.problem.device));
@@ -77,7 +75,7 @@ class ModelDecodeWork final : public Work {
     after_context_ = std::make_unique<ResettableModelState>(std::move(state));
   }
 
-  /// The mixes of the first and the last block, continued from their states, against their
+  /// The mixes of blocks that stand for all, continued from their states, against their
   /// definition; the logits of the context, the first and the last step against the whole pass.
   Json check(Context& context) override {
     const at::NoGradGuard no_grad;
@@ -88,11 +86,12 @@ class ModelDecodeWork final : public Work {
     std::vector<at::Tensor> steps{first};
     for (std::int64_t i = 1; i < steps_; ++i) steps.push_back(step(i));
     CheckSection section;
-    for (const std::size_t block : {std::size_t{0}, model_->mixes() - 1}) {
+    const std::vector<std::size_t> blocks = blocks_to_check(forecast_, model_->mixes());
+    for (const std::size_t block : blocks) {
       CheckSection one = check_mix_steps(block, context.seed());
       section = block == 0 ? one : worse_of(section, one);
     }
-    section.mixes = model_->mixes() > 1 ? 2 : 1;
+    section.mixes = blocks.size();
     section.add_part("model", check_logits(ids_, steps, std::exchange(prefill_, {})), "model: ");
     section.after_call = after_call.note();
     return section;
@@ -138,12 +137,8 @@ class ModelDecodeWork final : public Work {
   CheckSection check_mix_steps(std::size_t block, std::uint64_t seed) {
     Mechanism& mechanism = model_->mechanism(block);
     const Inputs inputs = model_->mix_inputs(block, ids_);
-    const MixCase mix{registry_.entry(cell_.mechanism),
-                      implementation_,
-                      registry_.reference(cell_.mechanism),
-                      mechanism,
-                      inputs,
-                      seed};
+    const MixCase mix =
+        case_of(registry_, mechanism_of(cell_, forecast_, block), mechanism, inputs, seed);
     const auto part = [&](std::int64_t begin, std::int64_t count) {
       Inputs some = inputs;
       for (const Role& role : mechanism.roles()) {
@@ -155,10 +150,10 @@ class ModelDecodeWork final : public Work {
     State state =
         mechanism.empty_state(mix.problem().batch, length_ + steps_,
                               inputs.tensors.begin()->second.options().requires_grad(false));
-    std::vector<at::Tensor> outputs{
-        implementation_.mix(mechanism, part(0, length_), &state).output};
+    const Mix& mixed = mix.implementation.mix;
+    std::vector<at::Tensor> outputs{mixed(mechanism, part(0, length_), &state).output};
     for (std::int64_t i = 0; i < steps_; ++i) {
-      outputs.push_back(implementation_.mix(mechanism, part(length_ + i, 1), &state).output);
+      outputs.push_back(mixed(mechanism, part(length_ + i, 1), &state).output);
     }
     const at::Tensor all = at::cat(outputs, 2);
     if (const std::string bad = not_finite_in(all); !bad.empty())
@@ -268,7 +263,6 @@ class ModelDecodeWork final : public Work {
   const Registry& registry_;
   const ResolvedCell cell_;
   const TaskForecast forecast_;
-  const Implementation implementation_;
   const std::int64_t length_;
   const std::int64_t steps_;
   std::shared_ptr<Model> model_;

@@ -29,7 +29,8 @@ bool decodes_model(const ResolvedCell& cell) { return cell.settings.text("scope"
 std::vector<Option> model_decode_settings() {
   std::vector<Option> wanted;
   for (Option& one : call::declared_kinds()) {
-    for (const char* name : {"layers", "vocabulary", "mlp", "mlp_width", "norm", "tied_head"}) {
+    for (const char* name :
+         {"layers", "stack", "vocabulary", "mlp", "mlp_width", "norm", "tied_head"}) {
       if (one.name == name) wanted.push_back(one);
     }
   }

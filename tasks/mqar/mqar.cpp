@@ -46,7 +46,7 @@ class RecallTask final : public training::TrainingTask {
     }
     record.chance = 1.0 / static_cast<double>(plan.recall.vocabulary);
     record.guess = guesses / examples;
-    if (cell.mechanism != "window") return;
+    if (cell.mechanism != "window" || !forecast.stack.empty()) return;
     const training::ModelOptions model = model_options(cell.settings);
     const std::int64_t keys = forecast.options.window("window").left + 1;
     const LookBackShares look_back(plan);

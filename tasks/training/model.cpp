@@ -19,6 +19,20 @@ std::int64_t latent_tokens(const Mechanism& mechanism) {
   return 0;
 }
 
+/// The latents of the one stream of all of them; 0 = there is none.
+std::int64_t stream_tokens(const std::vector<Mixer>& mixers) {
+  std::int64_t tokens = 0;
+  for (const Mixer& mixer : mixers) {
+    const std::int64_t own = latent_tokens(*mixer.mechanism);
+    if (own != 0 && tokens != 0 && own != tokens) {
+      throw UnsupportedError("blocks pass on one stream of latents, and they ask for " +
+                             std::to_string(tokens) + " and for " + std::to_string(own));
+    }
+    tokens = std::max(tokens, own);
+  }
+  return tokens;
+}
+
 /// [B, H, L, w] as [B, L, H * w]; a stream of [B, L, C] is returned as it is.
 at::Tensor merged_heads(const at::Tensor& latents) {
   return latents.dim() == 4 ? latents.transpose(1, 2).flatten(2) : latents;
@@ -28,17 +42,17 @@ at::Tensor merged_heads(const at::Tensor& latents) {
 
 // ---- block
 
-Block::Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
-             const ModelOptions& options, const Problem& problem, std::uint64_t seed)
+Block::Block(const Mixer& mixer, const ModelOptions& options, const Problem& problem,
+             std::uint64_t seed)
     : torch::nn::Module("block"), mlp_kind_(options.mlp) {
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<Normalise>(options.norm, problem));
   };
-  const bool stream = mechanism && latent_tokens(*mechanism) > 0;
-  if (mechanism) {
+  const bool stream = mixer.mechanism && latent_tokens(*mixer.mechanism) > 0;
+  if (mixer.mechanism) {
     layer_ = register_module(
         "attention",
-        std::make_shared<Layer>(std::move(mechanism), implementation, Scope::layer, seed));
+        std::make_shared<Layer>(mixer.mechanism, mixer.implementation, Scope::layer, seed));
     if (options.positions == Positions::rotary) layer_->use_rotary_positions();
     if (options.projection_bias) layer_->use_projection_biases();
   } else {
@@ -95,16 +109,17 @@ Inputs Block::mix_inputs(const Stream& stream, const at::Tensor& key_mask) {
 
 // ---- model
 
-Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
-             const Implementation& implementation, const ModelOptions& options, std::uint64_t seed)
+Model::Model(const MakeMixer& make, const ModelOptions& options, std::uint64_t seed)
     : torch::nn::Module("model"), position_kind_(options.positions) {
-  const std::shared_ptr<Mechanism> first = make();
-  const Problem problem = first->problem;
+  std::vector<Mixer> mixers{make(0)};
+  const Problem problem = mixers.front().mechanism->problem;
   if (problem.pattern == Pattern::cross) {
     throw UnsupportedError(
         "a model of one sequence has no cross attention: say causal or bidirectional");
   }
   require_consistent(options, problem);
+  const auto mixing_blocks = static_cast<std::size_t>(mechanism_blocks(options));
+  while (mixers.size() < mixing_blocks) mixers.push_back(make(mixers.size()));
   if (options.autocast != Autocast::off) {
     products_ = scalar_type(mix_dtype(options, problem.dtype));
   }
@@ -135,20 +150,16 @@ Model::Model(const std::function<std::shared_ptr<Mechanism>()>& make,
   } else if (options.positions == Positions::sinusoidal) {
     positions_ = sinusoids(problem, 0, problem.length);
   }
-  if (const std::int64_t latents = latent_tokens(*first); latents > 0) {
+  if (const std::int64_t latents = stream_tokens(mixers); latents > 0) {
     latents_ = register_parameter(
         "latents", draw_normal(seed, "latents", {latents, problem.width()}, 1, problem),
         problem.gradient);
   }
-  bool used = false;
+  auto mixer = mixers.begin();
   for (std::int64_t i = 0; i < options.layers; ++i) {
-    std::shared_ptr<Mechanism> mechanism;
-    if (is_mechanism_block(options, i)) {
-      mechanism = used ? make() : first;
-      used = true;
-    }
-    const auto block = std::make_shared<Block>(std::move(mechanism), implementation, options,
-                                               problem, seed + 1 + static_cast<std::uint64_t>(i));
+    const auto block =
+        std::make_shared<Block>(is_mechanism_block(options, i) ? *mixer++ : Mixer{}, options,
+                                problem, seed + 1 + static_cast<std::uint64_t>(i));
     blocks_.push_back(register_module("block_" + std::to_string(i), block));
   }
   if (options.final_norm) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "attention/layer.hpp"
+#include "tasks/stack.hpp"
 #include "tasks/training/classifier.hpp"
 #include "tasks/training/dropout.hpp"
 #include "tasks/training/parts.hpp"
@@ -39,9 +40,9 @@ struct ModelState {
 
 class Block : public torch::nn::Module {
  public:
-  /// Makes a block around `mechanism`, or around a gated convolution where it is null.
-  Block(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation,
-        const ModelOptions& options, const Problem& problem, std::uint64_t seed);
+  /// Makes a block around a mechanism, or around a gated convolution where it is null.
+  Block(const Mixer& mixer, const ModelOptions& options, const Problem& problem,
+        std::uint64_t seed);
   /// Runs the block. With a state: continues from the tokens before, and advances it.
   Stream forward(const Stream& stream, const at::Tensor& key_mask, const Dropout& dropout = {},
                  State* state = nullptr);
@@ -70,11 +71,11 @@ class Block : public torch::nn::Module {
 /// weights; each block has its own.
 class Model : public torch::nn::Module {
  public:
-  /// `make` is called once for each block with a mechanism. All are for one problem, whose length
-  /// is the greatest possible where positions are learned. Throws UnsupportedError for the pattern
-  /// cross, which needs a second sequence, and UsageError for options that exclude each other.
-  Model(const std::function<std::shared_ptr<Mechanism>()>& make,
-        const Implementation& implementation, const ModelOptions& options, std::uint64_t seed);
+  /// `make` is called once for each block with a mechanism, in their order. All are for one
+  /// problem, whose length is the greatest possible where positions are learned. Throws
+  /// UnsupportedError for the pattern cross, which needs a second sequence, and for streams of
+  /// different numbers of latents, and UsageError for options that exclude each other.
+  Model(const MakeMixer& make, const ModelOptions& options, std::uint64_t seed);
 
   /// input: token ids [B, T] int64, below the vocabulary; [B, T, P] where P tokens share a
   /// position; or numbers [B, T]. key_mask: [B, T] bool, true where a token is real; padding

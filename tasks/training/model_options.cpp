@@ -1,6 +1,7 @@
 #include "tasks/training/model_options.hpp"
 
 #include "tasks/settings.hpp"
+#include "tasks/stack.hpp"
 
 namespace attnbench::tasks::training {
 namespace {
@@ -50,6 +51,7 @@ ModelInput model_input_from(const std::string& name) {
 std::vector<Option> model_settings() {
   return {
       integer_setting("layers", 2, "blocks"),
+      stack_setting(),
       text_setting(
           "layout", "mechanism",
           "mechanism: in every block; convolution_first: a gated short convolution and the "

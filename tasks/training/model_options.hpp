@@ -75,7 +75,7 @@ struct ModelOptions {
   ClassifierOptions classifier = {};  ///< in place of the token head where it has classes
 };
 
-/// layers, layout, short_convolution_taps, positions, mlp, mlp_width, norm, final_norm,
+/// layers, stack, layout, short_convolution_taps, positions, mlp, mlp_width, norm, final_norm,
 /// projection_bias, tied_head, autocast, initial_deviation, embedding_dropout, dropout, model_seed.
 std::vector<Option> model_settings();
 

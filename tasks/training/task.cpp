@@ -6,6 +6,7 @@
 #include "tasks/call/settings.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/settings.hpp"
+#include "tasks/stack.hpp"
 #include "tasks/training/prefetcher.hpp"
 #include "tasks/training/trainer_options.hpp"
 
@@ -179,6 +180,45 @@ double training_peak_bytes(double layer_bytes, double layer_weights, const Model
   return sum + n.mechanisms * layer_bytes + n.layers * block;
 }
 
+/// The forecast of a model all of whose blocks hold the cell's mechanism.
+TaskForecast forecast_alone(const Registry& registry, const ResolvedCell& cell, const DataSet& data,
+                            const ModelOptions& model) {
+  const Problem problem = problem_of(cell.settings, data, model, longest(data));
+  require_consistent(model, problem);
+  TaskForecast forecast = forecast_training_mix(registry, cell, model, problem);
+  forecast.once = true;
+  if (!forecast.support) return forecast;
+  forecast.support = mask_support(cell.mechanism, forecast.options, model, data.masks_between());
+  if (!forecast.support) return forecast;
+  if (model.positions == Positions::rotary) {
+    const SingleThread alone;
+    forecast.support = rotary_support(*make_on_cpu(registry, cell, forecast));
+    if (!forecast.support) return forecast;
+  }
+  if (!chosen(registry, cell, forecast).differentiable) {
+    forecast.support = Support::no("the implementation " + forecast.implementation +
+                                   " has no backward pass, and training needs one");
+    return forecast;
+  }
+  // Steps have the length of training; longer segments are only tested.
+  Problem step = problem_of(cell.settings, data, model, longest(data, Split::train));
+  step.dtype = problem.dtype;
+  call::CallSettings layer;
+  layer.problem = step;
+  layer.problem.dtype = mix_dtype(model, problem.dtype);
+  layer.problem.device = cell.device;
+  forecast.cost = chosen(registry, cell, forecast).cost(forecast.options, layer.problem);
+  layer.pass = call::Pass::forward_backward;
+  layer.scope = Scope::layer;
+  call::add_call_cost(forecast, registry, cell, layer);
+  const Workload workload = workload_of(cell.settings, data);
+  forecast.peak_bytes = training_peak_bytes(
+      forecast.peak_bytes, layer_weights(registry, cell, forecast, model.projection_bias), model,
+      step, workload);
+  forecast.cost = training_cost(forecast.cost, model, step, workload);
+  return forecast;
+}
+
 }  // namespace
 
 std::vector<Option> TrainingTask::settings() const {
@@ -224,40 +264,9 @@ ModelOptions TrainingTask::model_options(const Options& settings, const DataSet&
 TaskForecast TrainingTask::forecast(const Registry& registry, const ResolvedCell& cell) const {
   const std::unique_ptr<DataSet> data = data_set(cell.settings, 0);
   const ModelOptions model = model_options(cell.settings, *data);
-  const Problem problem = problem_of(cell.settings, *data, model, longest(*data));
-  require_consistent(model, problem);
-  TaskForecast forecast = forecast_training_mix(registry, cell, model, problem);
-  forecast.once = true;
-  if (!forecast.support) return forecast;
-  forecast.support = mask_support(cell.mechanism, forecast.options, model, data->masks_between());
-  if (!forecast.support) return forecast;
-  if (model.positions == Positions::rotary) {
-    const SingleThread alone;
-    forecast.support = rotary_support(*make_on_cpu(registry, cell, forecast));
-    if (!forecast.support) return forecast;
-  }
-  if (!chosen(registry, cell, forecast).differentiable) {
-    forecast.support = Support::no("the implementation " + forecast.implementation +
-                                   " has no backward pass, and training needs one");
-    return forecast;
-  }
-  // Steps have the length of training; longer segments are only tested.
-  Problem step = problem_of(cell.settings, *data, model, longest(*data, Split::train));
-  step.dtype = problem.dtype;
-  call::CallSettings layer;
-  layer.problem = step;
-  layer.problem.dtype = mix_dtype(model, problem.dtype);
-  layer.problem.device = cell.device;
-  forecast.cost = chosen(registry, cell, forecast).cost(forecast.options, layer.problem);
-  layer.pass = call::Pass::forward_backward;
-  layer.scope = Scope::layer;
-  call::add_call_cost(forecast, registry, cell, layer);
-  const Workload workload = workload_of(cell.settings, *data);
-  forecast.peak_bytes = training_peak_bytes(
-      forecast.peak_bytes, layer_weights(registry, cell, forecast, model.projection_bias), model,
-      step, workload);
-  forecast.cost = training_cost(forecast.cost, model, step, workload);
-  return forecast;
+  return forecast_stack(registry, cell, mechanism_blocks(model), [&](const ResolvedCell& one) {
+    return forecast_alone(registry, one, *data, model);
+  });
 }
 
 std::vector<Option> TrainingTask::Files::settings() const {

@@ -46,8 +46,7 @@ std::shared_ptr<Model> untrained_model(const Registry& registry, const ResolvedC
                                        std::uint64_t run_seed) {
   const std::uint64_t seed =
       key_of({run_seed, static_cast<std::uint64_t>(cell.settings.integer("model_seed"))});
-  return std::make_shared<Model>([&] { return make_mechanism(registry, cell, forecast); },
-                                 chosen(registry, cell, forecast), options, seed);
+  return std::make_shared<Model>(mixers(registry, cell, forecast), options, seed);
 }
 
 Json model_identity(const TrainingTask& task, const ResolvedCell& cell,

@@ -19,11 +19,7 @@ class TrainingWork final : public Work {
  public:
   TrainingWork(const TrainingTask& task, const Registry& registry, const ResolvedCell& cell,
                const TaskForecast& forecast)
-      : task_(task),
-        registry_(registry),
-        cell_(cell),
-        forecast_(forecast),
-        implementation_(chosen(registry, cell, forecast)) {}
+      : task_(task), registry_(registry), cell_(cell), forecast_(forecast) {}
 
   void prepare(Context& context) override {
     data_ = task_.data_set(cell_.settings, context.seed());
@@ -46,12 +42,8 @@ class TrainingWork final : public Work {
         const at::NoGradGuard no_grad;
         return model->mix_inputs(i, input, mask);
       }();
-      const MixCase mix{registry_.entry(cell_.mechanism),
-                        implementation_,
-                        registry_.reference(cell_.mechanism),
-                        model->mechanism(i),
-                        inputs,
-                        context.seed()};
+      const MixCase mix = case_of(registry_, mechanism_of(cell_, forecast_, i), model->mechanism(i),
+                                  inputs, context.seed());
       section = checked(mix);
       section.dtype = to_string(mix.problem().dtype);
       if (!section.ok()) break;
@@ -127,7 +119,7 @@ class TrainingWork final : public Work {
     Inputs inputs = mix.inputs;
     for (auto& [role, tensor] : inputs.tensors) tensor = tensor.to(scalar_type(dtype));
     try {
-      implementation_.mix(mix.mechanism, inputs, nullptr);
+      mix.implementation.mix(mix.mechanism, inputs, nullptr);
     } catch (const std::exception&) {
       return false;
     }
@@ -155,7 +147,6 @@ class TrainingWork final : public Work {
   const ResolvedCell cell_;
   const TaskForecast forecast_;
   ModelOptions options_;
-  const Implementation implementation_;
   std::unique_ptr<DataSet> data_;
   std::shared_ptr<Model> model_;
 };

@@ -24,6 +24,7 @@ struct Trained {
   static TrainingSuite::Mechanisms models() {
     return {{{"latte", Json::object()},
              {"softmax", Json::object()},
+             {"hybrid", {{"use", "delta"}, {"stack", "self + softmax"}}},
              {"narrow", {{"use", "latte"}, {"vocabulary", 64}}},
              {"placed", {{"use", "latte"}, {"positions", "learned"}}},
              {"misbehave", Json::object()}}};
@@ -82,6 +83,7 @@ TEST_CASE("a trained model generates bytes and scores a text", "[generate]") {
   CHECK(hot != greedy.out);
   const std::string id = trained().suite.cells().at("softmax")["id"];
   CHECK(trained().generate("--cell " + id + " --prompt a --bytes 40").out.size() == 40);
+  CHECK(trained().generate("--cell hybrid --prompt a --bytes 40").out.size() == 40);
 
   const std::string text = trained().suite / "text";
   write_file(text, random_bytes(100'000));

@@ -128,9 +128,4 @@ std::optional<Json> typed_value(const Option& option, const Ordered& value,
   return std::nullopt;
 }
 
-Window window_of(std::int64_t keys, bool causal) {
-  const std::int64_t right = causal ? 0 : (keys - 1) / 2;
-  return {keys - 1 - right, right};
-}
-
 }  // namespace attnbench::suite

@@ -27,10 +27,6 @@ std::optional<nlohmann::json> typed_value(const Option& option, const nlohmann::
 /// be here; empty = it is not.
 std::string range_complaint(const Option& option, double value);
 
-/// A window of `keys` keys, the token itself included: all before the token when causal, else half
-/// on each side, the larger half on the left.
-Window window_of(std::int64_t keys, bool causal);
-
 /// The expected values in words: "an integer from 1 to 64", "one of forward, backward", …
 std::string expectation(const Option& declared);
 

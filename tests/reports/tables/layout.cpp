@@ -102,6 +102,14 @@ TEST_CASE("settings that differ between labels only make no panel", "[result]") 
             .size() == 1);
 }
 
+TEST_CASE("softmax is exact attention, but not in a stack with others", "[result]") {
+  CHECK(reports::is_exact(sized("softmax", 512)));
+  CHECK(reports::is_exact(sized("softmax", 512).set("stack", "")));
+  CHECK(reports::is_exact(sized("softmax", 512).set("stack", "self")));
+  CHECK_FALSE(reports::is_exact(sized("softmax", 512).set("stack", "self + window(window=64)")));
+  CHECK_FALSE(reports::is_exact(sized("latte", 512).set("stack", "self + softmax")));
+}
+
 TEST_CASE("implementations listed under one label are told apart", "[result]") {
   CellBuilder scan = sized("latte", 256);
   CellBuilder chunked = scan;

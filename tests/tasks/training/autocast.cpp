@@ -51,7 +51,7 @@ TEST_CASE("mixes get bfloat16 in every step and every score, weights stay float3
   ModelOptions options = narrow();
   options.vocabulary = 40;
   const Options chosen = entry.derive(Options::resolve(entry.options, {}), problem);
-  Model model([&] { return entry.make(chosen, problem); }, spy, options, 1);
+  Model model(everywhere([&] { return entry.make(chosen, problem); }, spy), options, 1);
   const test::TemporaryFolder folder;
   Checkpoints checkpoints(folder.path(), {{"test", 4}});
   Trainer trainer(model, data, quick(), &checkpoints);

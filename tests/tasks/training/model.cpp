@@ -87,8 +87,8 @@ TEST_CASE("latents pass from block to block, and mix_inputs returns a mix's inpu
   ModelOptions options;
   options.vocabulary = 11;
   options.norm = Norm::rms;
-  Model model([&] { return std::make_shared<Streaming>("streaming", chosen, problem); },
-              streaming(), options, 1);
+  const auto make = [&] { return std::make_shared<Streaming>("streaming", chosen, problem); };
+  Model model(everywhere(make, streaming()), options, 1);
   REQUIRE(model.named_parameters()["latents"].sizes() == at::IntArrayRef({3, 8}));
   model.forward(some_ids());
   for (std::size_t block : {0, 1}) {

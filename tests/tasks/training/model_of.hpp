@@ -24,12 +24,20 @@ inline Problem small(Pattern pattern = Pattern::causal) {
   return problem;
 }
 
+/// One mechanism in all blocks.
+inline tasks::MakeMixer everywhere(std::function<std::shared_ptr<Mechanism>()> make,
+                                   Implementation implementation) {
+  return [make = std::move(make), implementation = std::move(implementation)](std::size_t) {
+    return tasks::Mixer{make(), implementation};
+  };
+}
+
 inline std::shared_ptr<Model> model_of(const char* name, const Problem& problem,
                                        const ModelOptions& options, std::uint64_t seed = 1) {
   const Entry& entry = registry().entry(name);
   const Options chosen = entry.derive(Options::resolve(entry.options, {}), problem);
-  return std::make_shared<Model>([&] { return entry.make(chosen, problem); },
-                                 entry.implementations.front(), options, seed);
+  const auto make = [&] { return entry.make(chosen, problem); };
+  return std::make_shared<Model>(everywhere(make, entry.implementations.front()), options, seed);
 }
 
 inline at::Tensor some_ids(std::int64_t vocabulary = 11) {

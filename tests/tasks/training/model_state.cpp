@@ -72,7 +72,8 @@ std::shared_ptr<Model> model_of_variant(const StateCase& variant, ModelOptions o
   options.vocabulary = kSymbols;
   options.tied_head = false;
   const auto model = std::make_shared<Model>(
-      make, *Registry::choose(entry, implementation, chosen, problem).implementation, options, 3);
+      everywhere(make, *Registry::choose(entry, implementation, chosen, problem).implementation),
+      options, 3);
   // Far from the initial calm, in which tokens hardly differ.
   const at::NoGradGuard no_grad;
   for (auto& item : model->named_parameters()) {
@@ -285,7 +286,8 @@ TEST_CASE("models without a state say why", "[model][state]") {
   Implementation copies;
   copies.mix = [](Mechanism&, const Inputs& inputs, State*) { return Mixed{inputs["value"], {}}; };
   const auto stateless = std::make_shared<Model>(
-      [] { return std::make_shared<Stateless>("stateless", Options(), of_length(16)); }, copies,
+      everywhere([] { return std::make_shared<Stateless>("stateless", Options(), of_length(16)); },
+                 copies),
       ModelOptions(), 1);
   CHECK_THAT(why(stateless), Contains("stateless has no decoding state"));
 }

@@ -64,8 +64,8 @@ std::shared_ptr<Model> classifier_of(const Case& one, Dtype dtype, const ModelOp
   REQUIRE(support);
   const Implementation& implementation =
       *Registry::choose(entry, "auto", chosen, problem).implementation;
-  return std::make_shared<Model>([&] { return entry.make(chosen, problem); }, implementation,
-                                 options, 1);
+  const auto make = [&] { return entry.make(chosen, problem); };
+  return std::make_shared<Model>(everywhere(make, implementation), options, 1);
 }
 
 struct Sequences {

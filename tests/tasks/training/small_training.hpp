@@ -41,8 +41,8 @@ inline std::shared_ptr<Model> small_model(const std::string& name, ModelOptions 
   const Options chosen = entry.derive(Options::resolve(entry.options, said), problem);
   const Implementation& implementation =
       *Registry::choose(entry, "auto", chosen, problem).implementation;
-  return std::make_shared<Model>([&] { return entry.make(chosen, problem); }, implementation,
-                                 options, 1);
+  const auto make = [&] { return entry.make(chosen, problem); };
+  return std::make_shared<Model>(everywhere(make, implementation), options, 1);
 }
 
 inline ModelOptions comparison() {
