@@ -99,12 +99,12 @@ std::string short_number(double value) {
 }  // namespace
 
 std::optional<std::string> impossible(const BodyWork& work, const Values& ceilings,
-                                      const Timed& timed) {
+                                      const Timed& timed, double headroom) {
   if (!(timed.seconds > 0)) return std::nullopt;
   const double then = ceiling(ceilings, "calibration_seconds");
   if (then <= 0 || timed.calibration_seconds <= 0) return std::nullopt;
   if (then > (1 + calibrations_agree) * timed.calibration_seconds) return std::nullopt;
-  const double least = least_seconds(work, ceilings);
+  const double least = least_seconds(work, ceilings) / headroom;
   if (least < least_floor_seconds || least <= max_share * timed.seconds) return std::nullopt;
   return "it took " + short_number(1e6 * timed.seconds) + " us, where its work takes at least " +
          short_number(1e6 * least) +

@@ -51,8 +51,8 @@ struct Timed {
 /// - exponentials of narrow dtypes at twice the rate: they need fewer digits.
 /// Floors below 5 microseconds are ignored: clocks and caches dominate. So are ceilings measured at
 /// a slower moment: their `calibration_seconds` is unknown or more than a tenth above that of
-/// `timed`.
+/// `timed`. A time is possible, too, where ceilings `headroom` times as high make it so.
 std::optional<std::string> impossible(const BodyWork& work, const Values& ceilings,
-                                      const Timed& timed);
+                                      const Timed& timed, double headroom = 1);
 
 }  // namespace attnbench::measure

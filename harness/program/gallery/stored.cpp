@@ -100,6 +100,14 @@ result::Result stripped(result::Result result, const std::string& published) {
   return result;
 }
 
+std::string stored_text(const result::Result& stripped) {
+  std::string text = rounded(Json(stripped)).dump() + "\n";
+  if (text.size() <= max_stored_bytes) return text;
+  throw UsageFailure(stripped.suite.name + ": its result has " + std::to_string(text.size()) +
+                     " bytes without samples; expected at most " +
+                     std::to_string(max_stored_bytes) + ": fewer cells or rounds");
+}
+
 fs::path store(const result::Result& result, const fs::path& folder, const fs::path& suites) {
   const std::string& name = result.suite.name;
   if (result.run.state != "complete") {
@@ -118,14 +126,8 @@ fs::path store(const result::Result& result, const fs::path& folder, const fs::p
           ? ""
           : fs::proximate(suites / fs::path(result.suite.published).filename(), folder, error)
                 .string();
-  const std::string text = rounded(Json(stripped(result, published))).dump() + "\n";
-  if (text.size() > max_stored_bytes) {
-    throw UsageFailure(name + ": its result has " + std::to_string(text.size()) +
-                       " bytes without samples; expected at most " +
-                       std::to_string(max_stored_bytes) + ": fewer cells or rounds");
-  }
   const fs::path file = folder / (name + ".json");
-  write_atomically(file, text);
+  write_atomically(file, stored_text(stripped(result, published)));
   return file;
 }
 

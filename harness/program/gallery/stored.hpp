@@ -36,6 +36,10 @@ void to_json(nlohmann::json& json, const Stored& stored);
 /// numbers as seen from the stored result's folder; it stays empty where the suite has none.
 result::Result stripped(result::Result result, const std::string& published);
 
+/// What a file of a stripped result holds: its JSON with numbers of six digits, and a line end.
+/// Throws UsageFailure where it is larger than `max_stored_bytes`.
+std::string stored_text(const result::Result& stripped);
+
 /// Writes FOLDER/SUITE.json, stripped. `suites` is the folder with the suite's published numbers.
 /// Throws UsageFailure where the result is not of a complete run, has no measured cell, or is
 /// larger than `max_stored_bytes`; EnvironmentFailure where the disk refuses.

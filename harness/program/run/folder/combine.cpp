@@ -9,7 +9,6 @@
 #include "core/schema/result_check.hpp"
 #include "core/sizes.hpp"
 #include "core/statistics.hpp"
-#include "harness/measure/roofline.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
 #include "harness/program/run/folder/timing.hpp"
 
@@ -113,18 +112,6 @@ std::string primary_of(const result::CellRecord& record) {
   return record.timing.contains("step") ? "step" : record.timing.begin()->first;
 }
 
-/// The work of one timed body. The record's cost must be known.
-measure::BodyWork work_of(const result::CellRecord& record) {
-  measure::BodyWork work;
-  const Cost& cost = *record.cost;
-  work.flops =
-      std::isfinite(cost.model_flops) ? cost.model_flops : known_or_zero(cost.executed_flops);
-  work.bytes = known_or_zero(cost.minimal_bytes);
-  work.exponentials = known_or_zero(cost.exponentials);
-  if (const Json* const dtype = find_value(record.problem, "dtype")) work.dtype = *dtype;
-  return work;
-}
-
 void add_roofline(result::CellRecord& record, const Values& ceilings) {
   if (!record.cost || ceilings.empty()) return;
   const auto found = measure::roofline(work_of(record), ceilings);
@@ -157,6 +144,17 @@ void refuse_impossible(result::CellRecord& record, const Values& ceilings) {
 }
 
 }  // namespace
+
+measure::BodyWork work_of(const result::CellRecord& record) {
+  measure::BodyWork work;
+  const Cost& cost = *record.cost;
+  work.flops =
+      std::isfinite(cost.model_flops) ? cost.model_flops : known_or_zero(cost.executed_flops);
+  work.bytes = known_or_zero(cost.minimal_bytes);
+  work.exponentials = known_or_zero(cost.exponentials);
+  if (const Json* const dtype = find_value(record.problem, "dtype")) work.dtype = *dtype;
+  return work;
+}
 
 result::CellRecord planned_record(const Cell& cell, const Forecast& forecast) {
   result::CellRecord record;

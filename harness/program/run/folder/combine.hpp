@@ -6,6 +6,7 @@
 
 #include "core/cell.hpp"
 #include "core/result/record.hpp"
+#include "harness/measure/roofline.hpp"
 
 namespace attnbench::run {
 
@@ -21,6 +22,9 @@ result::CellRecord planned_record(const Cell& cell, const Forecast& forecast);
 /// as usual_calibration of the run's rounds, 0 = not known.
 result::CellRecord combine(result::CellRecord planned, std::vector<result::RoundRecord> rounds,
                            const Values& ceilings, double usual_calibration = 0);
+
+/// The work of one timed body. The record's cost must be known.
+measure::BodyWork work_of(const result::CellRecord& record);
 
 /// What is wrong with the cell that `combine` makes of one round alone, such as
 /// "/attnbench/cells/0/metrics: expected an object, found nothing"; empty where nothing is.
