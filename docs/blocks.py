@@ -25,6 +25,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GALLERY = ROOT / "reports/gallery"
+MACHINES = ROOT / "reports/machines"
 ESTIMATES = ROOT / "suites/form/estimates.json"
 MEND = "python3 docs/blocks.py"
 OUTCOMES = ["seen", "opposite seen", "cannot tell", "not run"]
@@ -193,6 +194,45 @@ def verdict_block(program):
     return "```\n" + said[said.index("Verdict\n"):].rstrip() + "\n```\n"
 
 
+def machines_block(program):
+    """A table for each suite and profile of reports/machines/, a line for each machine."""
+    def cell(row):
+        if not row or "speedup" not in row:
+            return ""
+        times = "{median:.2g}× ({low:.2g} to {high:.2g})".format(**row["speedup"])
+        at = row["faster_from"]
+        at = at if at.startswith(("not ", "cannot ")) else f"from {at}".replace("<=", "≤")
+        return f"{f'**{times}**' if row['fastest'] else times}<br>{at}"
+
+    def block(_, document):
+        files = sorted(MACHINES.glob("*.json"))
+        if not files:
+            return "None yet.\n"
+        tables = {}
+        for file, verdict in zip(files, json.loads(call(program, "report", *files, "--json"))["verdicts"]):
+            result = json.loads(file.read_text(encoding="utf-8"))["attnbench"]
+            machine, built, name = result["machine"], result["provenance"], result["suite"]["name"]
+            timed = [one for one in verdict["rankings"] if "against" in one]
+            if not timed:
+                raise Wrong(f"{file}: its verdict has no times over exact attention")
+            rows = {row["label"]: row for row in timed[0]["rows"]}
+            labels = [label for label in result["suite"]["labels"] if not rows.get(label, {}).get("exact")]
+            cards = "".join(f", {card['name']}" for card in machine.get("devices", {}).values())
+            head = (f"{suite_link(name, document)}, "
+                    + (f"profile {result['suite']['profile']}" if "profile" in result["suite"] else "in full")
+                    + f": {timed[0]['timed']} at {timed[0]['axis']} {timed[0]['at']:g}; {timed[0]['conditions']}")
+            table = tables.setdefault(head, row(["machine", "measured", "exact attention", *labels])
+                                      + "|---" * (3 + len(labels)) + "|\n")
+            tables[head] = table + row([
+                f"[{machine['cpu_model']}{cards}, {result['run']['threads']} threads]({link(file, document)})",
+                f"{result['run']['finished_at'][:10]}, {built['commit'][:8]}"
+                + (", changed" if built.get("dirty") else ""),
+                timed[0]["against"], *(cell(rows.get(label)) for label in labels)])
+        return "\n".join(f"{head}\n\n{table}" for head, table in tables.items())
+
+    return block
+
+
 def exit_codes(program):
     """[(code, meaning), …], as every help ends."""
     _, _, text = call(program, "--help").partition("Exit codes:\n")
@@ -221,7 +261,8 @@ def wanted(program, index):
     """[(file, its text with all of its blocks)]."""
     claims = Claims(program, index.papers)
     blocks = [("docs/gallery.md", "figures", gallery_block), ("suites/README.md", "suites", suites_block),
-              ("docs/claims.md", "claims", claims_block(claims))]
+              ("docs/claims.md", "claims", claims_block(claims)),
+              ("docs/measured.md", "machines", machines_block(program))]
     blocks += [(paper_page(paper), "figures", paper_block(paper, claims)) for paper in index.papers]
     texts = []
     for name, mark, block in blocks:

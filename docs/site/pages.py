@@ -27,6 +27,7 @@ PROGRAM = os.environ.get("ATTNBENCH_PROGRAM", str(ROOT / "build/release/bin/attn
 # keep their paths, but for the README, which is the first page.
 OUTSIDE = ["*.md", *(f"{folder}/**/*.md" for folder in ("attention", "harness", "reports", "suites", "tests"))]
 SHOWN = ["CITATION.cff", "suites/*.json", "suites/claims/*.json", "suites/form/*.json", "reports/gallery/*.svg",
+         "reports/machines/*.json",
          "harness/program/compare/*.svg"]
 
 
