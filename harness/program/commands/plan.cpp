@@ -117,7 +117,7 @@ std::string word_of(const Forecast& forecast) {
   return to_string(forecast.status.value_or(Status::unsupported));
 }
 
-void print_cells(const PlannedSuite& planned) {
+void print_planned(const PlannedSuite& planned) {
   std::vector<TableRow> rows;
   for (std::size_t i = 0; i < planned.suite.cells.size(); ++i) {
     const Forecast& forecast = planned.forecasts[i];
@@ -174,7 +174,7 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
   }
   print_columns(std::cout, rows, "  ");
   print_reasons(planned);
-  if (list_cells) print_cells(planned);
+  if (list_cells) print_planned(planned);
   const suite::AssumedMachine& machine = planned.pace.machine();
   const std::string rates = text::human_count(machine.flops_per_second) + "FLOP/s and " +
                             text::human_count(machine.bytes_per_second) + "B/s";
