@@ -46,20 +46,15 @@ class Delta : public gated_state::GatedState {
   Tensor a_log, bias;  ///< [H, 1] and [H, 1 or D]; undefined without a gate
 };
 
-/// x / sqrt(|x|^2 + epsilon): of norm 1 but for epsilon, and 0 where x is 0.
-Tensor normalised(const Tensor& x, double epsilon) {
-  return x * at::rsqrt((x * x).sum(-1, true) + epsilon);
-}
-
 gated_state::Call delta_call(const Mechanism& mechanism, const Inputs& inputs, std::int64_t) {
   const auto& self = dynamic_cast<const Delta&>(mechanism);
   const auto type = compute_type(inputs["value"].scalar_type());
   const Tensor& mask = inputs.key_mask;
   const double epsilon = self.options.number("epsilon");
   gated_state::Call call;
-  call.query = normalised(inputs["query"].to(type), epsilon) /
+  call.query = gated_state::normalised(inputs["query"].to(type), epsilon) /
                std::sqrt(static_cast<double>(self.problem.head_dim));
-  call.key = normalised(without_padding(inputs["key"], mask).to(type), epsilon);
+  call.key = gated_state::normalised(without_padding(inputs["key"], mask).to(type), epsilon);
   call.beta = at::sigmoid(without_padding(inputs["beta"], mask).to(type)) *
               static_cast<double>(self.options.integer("beta_limit"));
   call.value = without_padding(inputs["value"], mask).to(type) * call.beta;
@@ -73,7 +68,7 @@ gated_state::StateSizes delta_sizes(const Options& options, const Problem& probl
   gated_state::StateSizes sizes = gated_state::sizes_of(problem, problem.head_dim);
   sizes.gates = static_cast<double>(delta_gates(options, problem));
   sizes.decays = sizes.gates > 0;
-  sizes.erases = true;
+  sizes.rates = 1;
   return sizes;
 }
 

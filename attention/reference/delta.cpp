@@ -11,15 +11,6 @@
 namespace attnbench::reference {
 namespace {
 
-/// x divided by its norm.
-std::vector<double> unit(const double* x, std::int64_t width, double epsilon) {
-  double square = epsilon;
-  for (std::int64_t d = 0; d < width; ++d) square += x[d] * x[d];
-  std::vector<double> y(x, x + width);
-  for (double& each : y) each /= std::sqrt(square);
-  return y;
-}
-
 /// The factor on row `d` of the state at a token.
 double delta_decay(const Options& options, const ReferenceInputs& inputs, const RowIndex& at,
                    std::int64_t d) {

@@ -72,6 +72,15 @@ inline std::vector<double> finished(const Options& options, const ReferenceInput
   return y;
 }
 
+/// x / sqrt(|x|^2 + epsilon).
+inline std::vector<double> unit(const double* x, std::int64_t width, double epsilon) {
+  double square = epsilon;
+  for (std::int64_t d = 0; d < width; ++d) square += x[d] * x[d];
+  std::vector<double> y(x, x + width);
+  for (double& each : y) each /= std::sqrt(square);
+  return y;
+}
+
 /// log(1 + e^x), for any x.
 inline double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 

@@ -2,7 +2,10 @@
 // decays up to token t, and A_ts(a, b) = sum_d a_td b_sd exp(G_td - G_sd) for s <= t:
 //   U = V - diag(beta) (K e^G S + strictly lower A(K, K) U),   solved for U by substitution,
 //   Y = (Q e^G) S + A(Q, K) U,   S' = e^G_end S + (K e^(G_end - G))^T U.
-// Without beta U is V.
+// Without beta U is V. With a removal key R and B = beta R,
+//   U = -(R e^(G - g)) S - A'(R, B) U - A'(R, K) V,   Y = (Q e^G) S + A(Q, B) U + A(Q, K) V,
+//   S' = e^G_end S + (B e^(G_end - G))^T U + (K e^(G_end - G))^T V,
+// where A'_ts(R, b) = sum_d r_td b_sd exp(G_(t-1)d - G_sd) for s < t, and 0 for s = t.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -18,7 +21,7 @@ using at::Tensor;
 
 /// Chunks side by side, [M, c, .], M = N * chunks.
 struct Chunks {
-  Tensor query, key, value, log_decay, beta;
+  Tensor query, key, value, log_decay, beta, removal;
   bool reads_columns = false;
 };
 
@@ -38,12 +41,12 @@ Tensor sums_to_right(const Tensor& g) {
   return next.flip({1}).cumsum(1).flip({1});
 }
 
-/// What tokens of a chunk are to each other and to its edges. `a` may have several rows a token,
-/// one after the other: r.
+/// What tokens of a chunk are to each other and to its edges. With gates of channels `a` may have
+/// several rows a token, one after the other: r; and so may b: k.
 struct Within {
-  Tensor scores;  ///< A(a, b) [M, c r, c], 0 for s > t
+  Tensor scores;  ///< A(a, b) [M, c r, c k], 0 for s > t
   Tensor ahead;   ///< a e^G [M, c r, D]
-  Tensor kept;    ///< b e^(G_end - G) [M, c, D]
+  Tensor kept;    ///< b e^(G_end - G) [M, c k, D]
   Tensor total;   ///< G_end [M, 1, w]; undefined = no decay
 };
 
@@ -55,7 +58,7 @@ struct Within {
 /// product for each block.
 constexpr std::int64_t kSmallHalf = 4;
 
-/// a [M, h r, D] and b [M, h, D] to a b^T [M, h r, h].
+/// a [M, h r, D] and b [M, h k, D] to a b^T [M, h r, h k].
 Tensor products(const Tensor& a, const Tensor& b) {
   if (b.size(1) > kSmallHalf) return at::bmm(a, b.transpose(1, 2));
   return (a.unsqueeze(2) * b.unsqueeze(1)).sum(-1);
@@ -64,17 +67,19 @@ Tensor products(const Tensor& a, const Tensor& b) {
 /// Blocks [M, h, .] two by two, [M / 2, 2, h, .].
 Tensor halves(const Tensor& x) { return x.view({-1, 2, x.size(1), x.size(2)}); }
 
-/// Blocks of h tokens: `ahead` [M c / h, h r, D] and `kept` [M c / h, h, D] up to the edges of
+/// Blocks of h tokens: `ahead` [M c / h, h r, D] and `kept` [M c / h, h k, D] up to the edges of
 /// each.
 class Blocks {
  public:
-  /// The blocks of single tokens: a is [M, c r, D], b and g are [M, c, D].
+  /// The blocks of single tokens: a is [M, c r, D], b [M, c k, D] and g [M, c, D].
   Blocks(const Tensor& a, const Tensor& b, const Tensor& g) {
-    const auto width = b.size(2), r = a.size(1) / b.size(1);
-    const auto tokens = [&](const Tensor& x) { return x.reshape({-1, 1, width}); };
-    edges = {{}, a.reshape({-1, r, width}) * tokens(g).exp(), tokens(b), tokens(g)};
+    const auto of_token = [&](const Tensor& x) {
+      return x.reshape({-1, x.size(1) / g.size(1), x.size(2)});
+    };
+    edges = {{}, of_token(a) * of_token(g).exp(), of_token(b), of_token(g)};
   }
 
+  /// Rows of `kept`, h k.
   std::int64_t size() const { return edges.kept.size(1); }
   Tensor right() const { return halves(edges.ahead).select(1, 1); }
   Tensor left() const { return halves(edges.kept).select(1, 0); }
@@ -105,20 +110,21 @@ Tensor with_tokens(const Tensor& x, std::int64_t tokens) {
   return missing == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, missing});
 }
 
-/// The same without tokens from `length` on, of r rows each.
-Within first_tokens(const Within& x, std::int64_t length, std::int64_t r) {
-  return {x.scores.defined() ? x.scores.narrow(1, 0, length * r).narrow(2, 0, length) : x.scores,
-          x.ahead.narrow(1, 0, length * r), x.kept.narrow(1, 0, length), x.total};
+/// The same without tokens from `length` on, of r and of k rows each.
+Within first_tokens(const Within& x, std::int64_t length, std::int64_t r, std::int64_t k) {
+  const auto to = length * r, from = length * k;
+  return {x.scores.defined() ? x.scores.narrow(1, 0, to).narrow(2, 0, from) : x.scores,
+          x.ahead.narrow(1, 0, to), x.kept.narrow(1, 0, from), x.total};
 }
 
 /// The same where each channel has its own gate.
 Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
-  const auto length = b.size(1), whole = power_of_two(length), r = a.size(1) / length;
-  const Tensor from = with_tokens(b, whole), to = with_tokens(a, whole * r);
+  const auto length = g.size(1), whole = power_of_two(length);
+  const auto r = a.size(1) / length, k = b.size(1) / length;
+  const Tensor from = with_tokens(b, whole * k), to = with_tokens(a, whole * r);
   Blocks blocks(to, from, with_tokens(g, whole));
-  Tensor scores =
-      (to.reshape({-1, r, to.size(2)}) * from.reshape({-1, 1, from.size(2)})).sum(-1, true);
-  while (blocks.size() < whole) {
+  Tensor scores = products(to.reshape({-1, r, to.size(2)}), from.reshape({-1, k, from.size(2)}));
+  while (blocks.size() < whole * k) {
     const Tensor across = products(blocks.right(), blocks.left()), inside = halves(scores);
     scores = at::cat({at::constant_pad_nd(inside.select(1, 0), {0, blocks.size()}),
                       at::cat({across, inside.select(1, 1)}, 2)},
@@ -126,7 +132,7 @@ Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
     blocks.grow();
   }
   blocks.edges.scores = scores;
-  return first_tokens(blocks.edges, length, r);
+  return first_tokens(blocks.edges, length, r, k);
 }
 
 /// The blocks right of a middle and left of it, of weights [M, c, c] cut into blocks of 2 h tokens:
@@ -159,7 +165,7 @@ ColumnsRead read_columns(const Tensor& weights, const Tensor& b, const Tensor& g
     sums = at::cat({inside.select(1, 0), inside.select(1, 1) + outside}, 1);
     blocks.grow();
   }
-  return {sums.narrow(1, 0, length), first_tokens(blocks.edges, length, 1)};
+  return {sums.narrow(1, 0, length), first_tokens(blocks.edges, length, 1, 1)};
 }
 
 Within within_chunk(const Tensor& a, const Tensor& b, const Tensor& g) {
@@ -172,16 +178,27 @@ Within within_chunk(const Tensor& a, const Tensor& b, const Tensor& g) {
 }
 
 /// What the chunks do to a state and to their outputs, before a state is known.
+/// With a removal key k = 2 rows stand for a token where there is one else: B's, then K's.
 struct Effects {
   Tensor read;     ///< Q e^G [M, c, D]
-  Tensor weights;  ///< A(Q, K) [M, c, c]
-  Tensor kept;     ///< K e^(G_end - G) [M, c, D]
+  Tensor weights;  ///< A(Q, K) [M, c, c k]
+  Tensor kept;     ///< K e^(G_end - G) [M, c k, D]
   Tensor decay;    ///< e^G_end [M, D or 1, 1]; undefined = 1
-  Tensor written;  ///< U for S = 0 [M, c, Dv]
-  Tensor erased;   ///< what a state S takes from U: erased S, [M, c, D]; undefined = nothing
+  Tensor written;  ///< U for S = 0 [M, c k, Dv]
+  Tensor erased;   ///< what a state S takes from U: erased S, [M, c k, D]; undefined = nothing
   /// Where columns are read, e^G and what the chunk's own tokens give, [M, c, D]; else undefined.
   Tensor reach, inner;
 };
+
+/// The two of each token, one after the other: [M, 2 c, .].
+Tensor in_turn(const Tensor& first, const Tensor& second) {
+  return at::stack({first, second}, 2).flatten(1, 2);
+}
+
+/// One of two in turn, along `dim`.
+Tensor one_of(const Tensor& both, std::int64_t dim, std::int64_t i) {
+  return both.unflatten(dim, at::IntArrayRef{both.size(dim) / 2, 2}).select(dim + 1, i);
+}
 
 /// What queries and keys of a chunk are to its keys. Where each channel has a gate, most of the
 /// work is the same for both.
@@ -189,18 +206,45 @@ std::pair<Within, Within> of_queries_and_keys(const Chunks& x) {
   if (!x.log_decay.defined() || x.log_decay.size(2) == 1) {
     return {within_chunk(x.query, x.key, x.log_decay), within_chunk(x.key, x.key, x.log_decay)};
   }
-  const Tensor rows = at::stack({x.query, x.key}, 2).flatten(1, 2);
-  const Within both = within_channels(rows, x.key, x.log_decay);
+  const Within both = within_channels(in_turn(x.query, x.key), x.key, x.log_decay);
   const auto one = [&](std::int64_t i) {
-    const auto rows_of = [&](const Tensor& all) {
-      return all.unflatten(1, at::IntArrayRef{x.key.size(1), 2}).select(2, i);
-    };
-    return Within{rows_of(both.scores), rows_of(both.ahead), both.kept, both.total};
+    return Within{one_of(both.scores, 1, i), one_of(both.ahead, 1, i), both.kept, both.total};
   };
   return {one(0), one(1)};
 }
 
+/// x [M, c, .] a token later; its last token is lost, and the first one is `first` or 0.
+Tensor delayed(const Tensor& x, const Tensor& first = {}) {
+  const Tensor rest = x.narrow(1, 0, x.size(1) - 1);
+  return first.defined() ? at::cat({first, rest}, 1) : at::constant_pad_nd(rest, {0, 0, 1, 0});
+}
+
+/// The effects where a removal key erases.
+Effects effects_of_removal(const Chunks& x) {
+  // As of the token before, whose decay is the last that a removal key sees.
+  const Tensor next =
+      at::constant_pad_nd(x.removal.narrow(1, 1, x.removal.size(1) - 1), {0, 0, 0, 1});
+  const Within within =
+      within_channels(in_turn(x.query, next), in_turn(x.beta * x.removal, x.key), x.log_decay);
+  const Tensor found = delayed(one_of(within.scores, 1, 1));  // A' [M, c, 2 c]
+  const Tensor ahead = delayed(one_of(within.ahead, 1, 1), x.removal.narrow(1, 0, 1));
+  const Tensor solved = at::linalg_solve_triangular(
+      one_of(found, 2, 0), at::cat({at::bmm(one_of(found, 2, 1), x.value), ahead}, 2),
+      /*upper=*/false, /*left=*/true, /*unitriangular=*/true);
+  const Tensor taken = solved.narrow(2, 0, x.value.size(2));
+  const Tensor erased = solved.narrow(2, x.value.size(2), x.key.size(2));
+  Effects effects;
+  effects.read = one_of(within.ahead, 1, 0);
+  effects.weights = one_of(within.scores, 1, 0);
+  effects.kept = within.kept;
+  effects.decay = within.total.transpose(1, 2).exp();
+  effects.written = in_turn(-taken, x.value);
+  effects.erased = in_turn(erased, at::zeros_like(erased));
+  return effects;
+}
+
 Effects effects_of(const Chunks& x) {
+  if (x.removal.defined()) return effects_of_removal(x);
   Effects effects;
   effects.written = x.value;
   Within within, keys;
@@ -281,8 +325,9 @@ Tensor chunked(const Call& call, std::int64_t chunk, Tensor state) {
   const auto cut = [&](const Tensor& x) {  // tokens that fill the last chunk change no state
     return x.defined() ? in_blocks(x.to(type).flatten(0, 1), size, 0).flatten(0, 1) : x;
   };
-  const Effects effects = effects_of({cut(call.scaled_query()), cut(call.key), cut(value),
-                                      cut(call.log_decay), cut(call.beta), call.reads_columns});
+  const Effects effects =
+      effects_of({cut(call.scaled_query()), cut(call.key), cut(value), cut(call.log_decay),
+                  cut(call.beta), cut(call.removal), call.reads_columns});
   Tensor memory = state.defined()
                       ? state.flatten(0, 1)
                       : at::zeros({value.size(0) * value.size(1), call.key.size(3), value.size(3)},

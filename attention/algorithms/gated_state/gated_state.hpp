@@ -1,13 +1,17 @@
 // Recurrences of a matrix-valued state with gates: what retention, gated linear attention, the
-// state space duality of Mamba-2 and the delta rule have in common.
+// state space duality of Mamba-2, the delta rule and RWKV-7 have in common.
 //   S_t = (I - beta_t k_t k_t^T) diag(exp g_t) S_{t-1} + k_t v_t^T,   y_t = S_t^T q_t,
-// with S_t [D, Dv] and log decays g_t <= 0, one for each row of the state or one for all of them.
-// Yang et al. 2024 (GLA, arXiv:2312.06635), Yang et al. 2024 (DeltaNet, arXiv:2406.06484).
+// with S_t [D, Dv] and log decays g_t <= 0, one for each row of the state or one for all of them;
+// or, with a removal key r_t of its own and a beta_t for each row,
+//   S_t = (diag(exp g_t) - (beta_t r_t) r_t^T) S_{t-1} + k_t v_t^T.
+// Yang et al. 2024 (GLA, arXiv:2312.06635), Yang et al. 2024 (DeltaNet, arXiv:2406.06484), Peng et
+// al. 2025 (RWKV-7, arXiv:2503.14456).
 //
 // Every form is right for gates of any strength: exponentials are taken only of sums of log decays
 // between two tokens, which are not positive, and such sums are never differences of longer ones.
 // Keys are expected to have a norm of at most 1 where beta erases, and beta to lie in [0, 2]: then
-// no erasure lengthens the state. 16-bit inputs are computed in float32.
+// no erasure lengthens the state; one by a removal key may, where betas differ within a token.
+// 16-bit inputs are computed in float32.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +30,8 @@ struct Call {
   at::Tensor log_decay;   ///< [B, H, T, D or 1]; undefined = no decay
   at::Tensor beta;        ///< [B, H, T, 1]; undefined = nothing is erased
   at::Tensor added;       ///< [B, H, T, Dv], added to the output; undefined = nothing
+  /// The removal key [B, H, T, D], with log_decay and beta of D; undefined = the key erases.
+  at::Tensor removal = {};
   /// The read is of columns, y_t = S_t q_t [B, H, T, D], for a query [B, H, T, Dv]: which key is
   /// like it? Only with a log decay for each row, and without beta.
   bool reads_columns = false;
@@ -62,10 +68,11 @@ struct StateSizes {
   double width = 1;   ///< Dv
   double gates = 0;   ///< log decays of a token that are inputs: 0, 1 or D
   double shared = 1;  ///< heads that share a query and a key
+  double rates = 0;   ///< betas of a token: 0, 1, or D with a removal key
   bool decays = true;
-  bool erases = false;
   double bytes = 4;  ///< of one element of the inputs
   double wide_bytes() const { return bytes > 4 ? bytes : 4; }
+  bool erases() const { return rates > 0; }
 };
 StateSizes sizes_of(const Problem& problem, std::int64_t rows);
 /// The sizes with a log decay for each channel of the key, which are the rows of the state.
@@ -94,10 +101,11 @@ struct Recipe {
   std::string mechanism;
   std::function<Call(const Mechanism&, const Inputs&, std::int64_t first)> call;
   std::function<StateSizes(const Options&, const Problem&)> sizes;
+  bool kernel = true;  ///< whether the kernel computes it
 };
 
-/// The implementations composite, scan, chunked and fused, whose state is "memory" [B, H, D, Dv];
-/// the mechanism has the options `chunk` and `output`.
+/// The implementations composite, scan, chunked and, with a kernel, fused, whose state is "memory"
+/// [B, H, D, Dv]; the mechanism has the options `chunk` and `output`.
 std::vector<Implementation> implementations(const Recipe& recipe);
 /// An entry of that name with those implementations, and the claims, the pattern and the support of
 /// this kind; the rest, `make` included, is the mechanism's.
@@ -129,6 +137,8 @@ std::vector<Option> options(std::vector<Option> own,
 inline constexpr const char* kBeforeSaid =
     "before=conv puts one before the projections, over the width of the model and without SiLU";
 
+/// x / sqrt(|x|^2 + epsilon): of norm 1 but for epsilon, and 0 where x is 0.
+at::Tensor normalised(const at::Tensor& x, double epsilon);
 /// log(1 + e^x), exact for any x.
 at::Tensor stable_softplus(const at::Tensor& x);
 /// Log decays -exp(a_log) softplus(x + bias), for x [B, H, T, w] and parameters a_log [H, 1] and

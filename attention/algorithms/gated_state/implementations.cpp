@@ -17,17 +17,21 @@ Cost common_cost(const StateSizes& n) {
   const double tokens = n.heads * n.tokens;
   const double state = n.rows * n.width;
   Cost cost;
-  cost.model_flops = tokens * state * (4 + (n.decays ? 1 : 0) + (n.erases ? 4 : 0));
+  cost.model_flops = tokens * state * (4 + (n.decays ? 1 : 0) + (n.erases() ? 4 : 0));
   cost.executed_flops = cost.model_flops;
-  cost.minimal_bytes =
-      tokens * (2 * n.rows / n.shared + 2 * n.width + n.gates + (n.erases ? 1 : 0)) * n.bytes;
-  cost.exponentials = tokens * (n.gates + (n.erases ? 1 : 0));
+  cost.minimal_bytes = tokens * (2 * n.rows / n.shared + 2 * n.width + n.gates + n.rates) * n.bytes;
+  cost.exponentials = tokens * (n.gates + n.rates);
   cost.state_bytes = n.heads * state * n.wide_bytes();
   return cost;
 }
 
+/// Whether a removal key of its own erases.
+bool removes(const StateSizes& n) { return n.rates > 1; }
+
 /// Numbers of a token of one head as inputs in float32 at least.
-double numbers_of_token(const StateSizes& n) { return 2 * n.rows + n.width + n.gates + 1; }
+double numbers_of_token(const StateSizes& n) {
+  return (removes(n) ? 4 : 2) * n.rows + n.width + n.gates + 1;
+}
 
 /// Three more passes give the gradients, each over a state of its own, and six, two of which erase,
 /// where there is a beta; inputs are what is kept.
@@ -35,7 +39,7 @@ Cost fused_cost(const StateSizes& n) {
   Cost cost = common_cost(n);
   cost.workspace_bytes = n.heads * n.wide_bytes() * n.tokens * (numbers_of_token(n) + n.width);
   cost.saved_bytes = cost.workspace_bytes + n.heads * n.wide_bytes() * n.tokens * 2 * n.rows;
-  cost.backward_flops = n.erases ? 2 + 4.0 * 5 / 9 : 3;
+  cost.backward_flops = n.erases() ? 2 + 4.0 * 5 / 9 : 3;
   return cost;
 }
 
@@ -43,7 +47,8 @@ Support kernel_supports(const Recipe& recipe, const Options& options, const Prob
   const Support causal = only_causal(recipe.mechanism, problem);
   if (!causal) return causal;
   const StateSizes sizes = recipe.sizes(options, problem);
-  return fused_supports(problem, static_cast<std::int64_t>(sizes.rows), sizes.gates, sizes.erases);
+  return fused_supports(problem, static_cast<std::int64_t>(sizes.rows), sizes.gates,
+                        sizes.erases());
 }
 
 using Form = std::function<Tensor(const Mechanism&, const Call&, const Tensor& state)>;
@@ -103,10 +108,12 @@ Cost chunked_cost(const StateSizes& n, double chunk) {
   const bool channels = n.gates > 1;
   // A(Q, K) and its product with U; A(K, K) and the substitution.
   const double inside = 2 * tokens * chunk * (n.rows + n.width);
-  cost.executed_flops += inside * (n.erases ? 1.5 : 1);
-  if (n.erases) cost.executed_flops += tokens * chunk * n.rows + 2 * tokens * n.rows * n.width;
-  const double sets = n.erases ? 2 : 1;               // of scores
-  const double levels = std::ceil(std::log2(chunk));  // of blocks that double
+  cost.executed_flops += inside * (n.erases() ? 1.5 : 1);
+  if (n.erases()) cost.executed_flops += tokens * chunk * n.rows + 2 * tokens * n.rows * n.width;
+  // Two scores more, to the removal keys, and their products.
+  if (removes(n)) cost.executed_flops += inside * 2 + 2 * tokens * n.rows * n.width;
+  const double sets = removes(n) ? 4 : n.erases() ? 2 : 1;  // of scores
+  const double levels = std::ceil(std::log2(chunk));        // of blocks that double
   if (n.decays) cost.exponentials += sets * tokens * (channels ? 2 * n.rows : chunk);
   const double words = tokens * (2 * numbers_of_token(n) + 3 * n.rows + 2 * n.width + 2 * chunk) +
                        n.heads * (chunks + 2) * n.rows * n.width * 2;
@@ -158,7 +165,9 @@ std::vector<Implementation> implementations(const Recipe& recipe) {
     return finished_cost(fused_cost(sizes(options, problem)), options, problem);
   };
   in_kernel.rank = 20;
-  return {composite, by_token, by_chunk, in_kernel};
+  std::vector<Implementation> all{composite, by_token, by_chunk};
+  if (recipe.kernel) all.push_back(in_kernel);
+  return all;
 }
 
 State GatedState::empty_state(std::int64_t batch, std::int64_t,
@@ -184,6 +193,10 @@ std::vector<Option> options(std::vector<Option> own, const std::string& fed) {
   for (Option& each : token_mix_options(fed)) own.push_back(std::move(each));
   own.push_back(chunk_option());
   return own;
+}
+
+Tensor normalised(const Tensor& x, double epsilon) {
+  return x * at::rsqrt((x * x).sum(-1, true) + epsilon);
 }
 
 Tensor stable_softplus(const Tensor& x) { return at::log_sigmoid(-x).neg(); }

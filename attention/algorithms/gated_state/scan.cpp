@@ -23,11 +23,21 @@ Tensor scan_from(const Call& call, Tensor& memory) {
   const auto type = memory.scalar_type();
   const auto query = token_rows(call.scaled_query(), type), key = token_rows(call.key, type);
   const auto value = token_rows(call.value, type);
-  std::vector<Tensor> decay, beta, outputs;
+  std::vector<Tensor> decay, beta, removal, removed, outputs;
   if (call.log_decay.defined()) decay = token_rows(call.log_decay.to(type).exp(), type);
-  if (call.beta.defined()) beta = token_rows(call.beta, type);
+  if (call.removal.defined()) {
+    removal = token_rows(call.removal, type);
+    removed = token_rows(call.beta * call.removal, type);
+  } else if (call.beta.defined()) {
+    beta = token_rows(call.beta, type);
+  }
   for (std::size_t t = 0; t < query.size(); ++t) {
-    if (!decay.empty()) memory = memory * decay[t].unsqueeze(-1);
+    if (!removal.empty()) {  // read before the decay
+      const Tensor held = at::bmm(removal[t].unsqueeze(1), memory);
+      memory = at::addcmul(memory * decay[t].unsqueeze(-1), removed[t].unsqueeze(-1), held, -1);
+    } else if (!decay.empty()) {
+      memory = memory * decay[t].unsqueeze(-1);
+    }
     Tensor written = value[t].unsqueeze(1);
     if (!beta.empty()) {
       written = written - beta[t].unsqueeze(1) * at::bmm(key[t].unsqueeze(1), memory);
@@ -217,7 +227,9 @@ Support fused_supports(const Problem& problem, [[maybe_unused]] std::int64_t row
 }
 
 Tensor fused(const Call& call, Tensor state) {
-  if (call.reads_columns) throw std::logic_error("the kernel reads no columns of a gated state");
+  if (call.reads_columns || call.removal.defined()) {
+    throw std::logic_error("the kernel neither reads columns of a gated state nor removes from it");
+  }
   const auto type = compute_type(call.value.scalar_type());
   const auto dense = [&](const Tensor& x) { return x.defined() ? with_dense_rows(x.to(type)) : x; };
   const bool kernel_scales = call.value.is_cpu() && call.log_decay.defined() &&
