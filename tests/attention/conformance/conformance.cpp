@@ -143,6 +143,7 @@ std::vector<Variant> choices() {
       {"performer", {{"form", word("published")}, {"epsilon", 0.0}}, of_numbers()},
       {"retention", {{"gamma", 0.5}}, of_numbers()},
       {"retention", {{"gamma", 1e-6}, {"chunk", count(64)}}, small},
+      {"rwkv7", {{"epsilon", 0.3}}, of_numbers()},
       {"rg_lru", {{"first_input", word("plain")}, {"decay_init", word("recurrentgemma")}}, {}},
       {"rg_lru", {{"chunk", count(2)}}, of_numbers()},  // in pieces of 32
       {"rg_lru", {{"chunk", count(2)}, {"first_input", word("plain")}}, of_numbers()},

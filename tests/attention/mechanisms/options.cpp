@@ -83,7 +83,8 @@ TEST_CASE("an option outside its declared range or words is refused, naming it",
                               "nystromformer.iterations",
                               "retention.gamma",
                               "retention.decay",
-                              "rg_lru.first_input"}) {
+                              "rg_lru.first_input",
+                              "rwkv7.epsilon"}) {
     CHECK(seen.count(bounded) == 1);
   }
 }
@@ -107,6 +108,7 @@ TEST_CASE("the patterns of a mechanism are those for which its papers define it"
                                                   {"performer", "causal bidirectional cross "},
                                                   {"retention", "causal "},
                                                   {"rg_lru", "causal "},
+                                                  {"rwkv7", "causal "},
                                                   {"softmax", "causal bidirectional cross "},
                                                   {"window", "causal bidirectional "}};
   for (const auto& [mechanism, patterns] : wanted) {

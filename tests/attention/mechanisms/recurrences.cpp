@@ -116,16 +116,18 @@ TEST_CASE("delta: a key that is written again gives the new value alone", "[delt
   CHECK(relative_error(same.output("chunked"), want) < 1e-5);
 }
 
-TEST_CASE("delta: keys of norm 0 write nothing and have finite gradients", "[delta]") {
-  for (const char* gate : {"none", "scalar", "channel"}) {
-    Fixture blank = held("delta", {{"gate", word(gate)}}, 20, 8);
+TEST_CASE("delta, rwkv7: keys of norm 0 write nothing and have finite gradients",
+          "[delta][rwkv7]") {
+  for (const char* gate : {"none", "scalar", "channel", "rwkv7"}) {
+    const bool delta = gate != std::string("rwkv7");
+    Fixture blank = delta ? held("delta", {{"gate", word(gate)}}, 20, 8) : held(gate, {}, 20, 8);
     blank.inputs.tensors["key"].narrow(2, 5, 3).zero_();
     blank.inputs.tensors["query"].narrow(2, 9, 1).zero_();
     Fixture other = blank;
     other.inputs.tensors["value"] = blank.inputs["value"].clone();
     other.inputs.tensors["value"].narrow(2, 5, 3).fill_(1000);
     check_equal(other, blank.output("composite"));
-    for (const auto& name : test::implementations_of("delta")) {
+    for (const auto& name : test::implementations_of(blank.entry.name)) {
       for (const auto& [role, gradient] : blank.gradients(name, at::kFloat)) {
         CAPTURE(gate, name, role);
         CHECK(at::isfinite(gradient).all().item<bool>());
@@ -202,6 +204,80 @@ TEST_CASE("retention: without decay it is linear attention without a normaliser"
   const Fixture lightning = held("retention", {{"decay", word("fixed")}});
   CHECK(relative_error(lightning.output("chunked").select(1, 0),
                        linear_product(still).select(1, 0)) < 1e-12);
+}
+
+TEST_CASE("rwkv7: at a learning rate of 0 it is gated linear attention", "[rwkv7]") {
+  Fixture still = held("rwkv7");
+  Fixture gla = held("gla", {{"gate_temperature", 1.0}});
+  share(still, gla);
+  still.inputs.tensors["learning_rate"].fill_(-1000);
+  still.parameters["replacement"].fill_(0.25);
+  const at::Tensor bias = still.parameters["decay_bias"].unsqueeze(1);
+  const at::Tensor decay = at::sigmoid(still.inputs["decay"] + bias) * std::exp(-0.5);
+  gla.inputs.tensors["gate"] = -at::log(at::expm1(decay));  // sigmoid(it) = exp(-decay)
+  gla.inputs.tensors["query"] = still.inputs["query"] * 4;
+  gla.inputs.tensors["key"] = still.inputs["key"] * 0.75;
+  check_equal(still, gla.output("composite"));
+}
+
+TEST_CASE("rwkv7: at a learning rate of 1 and without decay it is the delta rule", "[rwkv7]") {
+  Fixture whole = held("rwkv7");
+  Fixture delta = held("delta");
+  share(whole, delta);
+  whole.inputs.tensors["learning_rate"].fill_(1000);
+  whole.inputs.tensors["decay"].fill_(-1000);
+  whole.parameters["removal"].fill_(1);
+  delta.inputs.tensors["beta"].fill_(1000);
+  const auto norm = [&](const char* role) {
+    return at::sqrt(whole.inputs[role].square().sum(-1, true) + 1e-6);
+  };
+  whole.inputs.tensors["query"] = whole.inputs["query"] / (4 * norm("query"));
+  delta.inputs.tensors["value"] = whole.inputs["value"] * norm("key");
+  check_equal(whole, delta.output("composite"));
+  whole.inputs.tensors["decay"].fill_(1000);  // at most e^(-e^(-1/2)) is left, 0.545
+  check_equal(whole, delta.output("composite"), false);
+}
+
+TEST_CASE("rwkv7: a removal key reads the state before the decay, and erases it by channel",
+          "[rwkv7]") {
+  // Two tokens: the second writes nothing, its value being 0.
+  // It erases channel 0 by what its removal key finds in both channels.
+  Fixture two = held("rwkv7", {{"epsilon", 1e-12}}, 2, 2);
+  for (auto& [name, parameter] : two.parameters) parameter.fill_(name == "removal" ? 1 : 0);
+  auto& in = two.inputs.tensors;
+  in["key"].fill_(1);
+  in["key"].select(2, 1).fill_(0.5);
+  in["value"].fill_(2);
+  in["value"].select(2, 1).zero_();
+  in["decay"].fill_(1000);
+  in["learning_rate"].fill_(-1000);
+  in["learning_rate"].select(2, 1).select(-1, 0).fill_(1000);
+  for (const std::int64_t channel : {0, 1}) {
+    in["query"].zero_();
+    in["query"].select(-1, channel).fill_(1);
+    // The state before is 2 in all places; the removal key (1, 1) / sqrt(2) finds 4 / sqrt(2).
+    const double left = 2 * std::exp(-std::exp(-0.5)) - (channel == 0 ? 2 : 0);
+    for (const auto& name : test::implementations_of("rwkv7")) {
+      CAPTURE(name, channel);
+      const at::Tensor last = two.output(name).select(2, 1);
+      CHECK(relative_error(last, at::full_like(last, left)) < 1e-9);
+    }
+  }
+}
+
+TEST_CASE("rwkv7: parameters are those of published code in a first layer", "[rwkv7]") {
+  const Fixture drawn = held("rwkv7", {}, 8, 4);
+  const auto at_ends = [&](const char* name) {
+    const at::Tensor all = drawn.parameters.at(name).flatten();
+    return std::pair(all[0].item<double>(), all[7].item<double>());
+  };
+  CHECK(at_ends("decay_bias").first == Approx(-8));
+  CHECK(at_ends("decay_bias").second == Approx(3));
+  CHECK(at_ends("rate_bias").first == Approx(-0.69));
+  CHECK(at_ends("rate_bias").second == Approx(0.31));
+  CHECK(at_ends("removal").first == Approx(0.76));
+  CHECK(at_ends("removal").second == Approx(0.66));
+  CHECK(at_ends("replacement").first == Approx(1.02));
 }
 
 }  // namespace attnbench

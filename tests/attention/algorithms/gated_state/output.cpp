@@ -12,7 +12,7 @@ using test::Fixture;
 using test::Overrides;
 using test::relative_error;
 
-const std::vector<std::string> with_output{"delta", "gla", "retention", "mamba2", "abc"};
+const std::vector<std::string> with_output{"delta", "gla", "retention", "mamba2", "abc", "rwkv7"};
 
 Fixture with_kind(const std::string& mechanism, const char* kind) {
   Problem problem;

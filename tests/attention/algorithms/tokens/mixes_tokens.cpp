@@ -20,6 +20,7 @@ const std::map<std::string, std::vector<std::string>> fed_roles{
     {"gla", {"query", "key", "value"}},
     {"hgrn2", {"query", "gate", "value"}},
     {"mamba2", {"query", "key", "value"}},
+    {"rwkv7", {"query", "key", "value", "decay", "learning_rate"}},
     {"abc", {"query", "key", "value"}}};
 
 bool has_pattern(const std::string& name, Pattern pattern) {
