@@ -6,6 +6,7 @@ mechanism does it.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 
 import torch
@@ -138,6 +139,18 @@ def mamba2(query, key, value, time_step, a_log, bias, skip):
     decay = (-a_log.exp()[:, None] * step)[..., 0]
     parts = by_token(query, key, step * value, decay)
     return by_token(naive_recurrent_simple_gla(*parts, scale=1.0)[0]) + skip[:, None] * value
+
+
+def rwkv7(query, key, value, decay, learning_rate, decay_bias, rate_bias, removal, replacement):
+    """As their layer does, but for the epsilon of its unit keys."""
+    from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
+
+    rate = (learning_rate + rate_bias[:, None]).sigmoid()
+    removed = unit(key * removal[:, None])
+    written = key * (1 + (rate - 1) * replacement[:, None])
+    log_decays = -math.exp(-0.5) * (decay + decay_bias[:, None]).sigmoid()
+    scaled = query * query.size(-1) ** 0.5  # which they divide by
+    return dplr_recurrence(scaled, written, value, -removed, removed * rate, log_decays)[0]
 
 
 def abc(query, key, value, slots):
@@ -303,6 +316,9 @@ CASES = [
     Case("Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
          lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
          {**DECAY, "skip": of_head}),
+    Case("RWKV-7", "rwkv7", "fla dplr_recurrence", rwkv7,
+         lambda keys, values: {**plain_widths(keys, values), "decay": keys, "learning_rate": keys},
+         dict.fromkeys(("decay_bias", "rate_bias", "removal", "replacement"), of_channel)),
     Case("ABC", "abc", "fla naive_recurrent_abc", abc,
          lambda keys, values: {**plain_widths(keys, values), "slots": 9},
          options={"latents_per_head": 9}),
