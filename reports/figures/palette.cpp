@@ -90,6 +90,7 @@ const std::vector<std::pair<std::string, Look>>& table_of_looks() {
       {"delta", {"#a452d9", "#db88fe", "circle", {}}},
       {"gated_delta", {"#73578f", "#bd91cd", "square", {}}},
       {"kda", {"#542e63", "#b778c8", "triangle-up", {}}},
+      {"rwkv7", {"#6c08ed", "#9a3cff", "diamond", {}}},
       {"abc", {"#751244", "#fd5190", "circle", {}}},
       {"gsa", {"#b63d5c", "#f87f9d", "square", {}}},
       {"linformer", {"#e961b3", "#fda5e0", "triangle-up", {}}},
