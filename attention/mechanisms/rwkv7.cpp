@@ -1,9 +1,5 @@
 // RWKV-7, Peng et al. 2025: a delta rule that erases under another key than it writes, at a rate
-// for each channel, from a state whose rows decay at rates that each token says,
-//   S_t = (diag(w_t) - (a_t * r_t) r_t^T) S_{t-1} + k_t v_t^T,  y_t = S_t^T q_t,
-//   w_t = exp(-e^(-1/2) sigmoid(d_t + b)),  a_t = sigmoid(x_t + c),
-//   r_t = xi * u_t / |xi * u_t|,  k_t = u_t * (1 + alpha * (a_t - 1)),
-// with u_t the token's key, * a product of channels, and b, c, xi, alpha parameters.
+// for each channel, from a state whose rows decay at rates that each token says.
 #include <cmath>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
@@ -89,6 +85,11 @@ Entry rwkv7() {
       "Peng, Zhang, Goldstein, Alcaide, Du, Hou, Lin, Liu, Lu, Merrill, Song, Tan, Utpala, Wilce, "
       "Wind, Wu, Wuttke, Zhou-Zheng 2025, RWKV-7 \"Goose\" with Expressive Dynamic State "
       "Evolution, arXiv:2503.14456";
+  entry.formula =
+      "S_t = (diag(w_t) - (a_t * r_t) r_t^T) S_{t-1} + k_t v_t^T,  y_t = S_t^T q_t\n"
+      "w_t = exp(-e^(-1/2) sigmoid(d_t + b)),  a_t = sigmoid(x_t + c)\n"
+      "r_t = xi * u_t / |xi * u_t|,  k_t = u_t * (1 + alpha * (a_t - 1)),  u_t the token's key\n"
+      "* a product of channels; b, c, xi, alpha parameters";
   entry.options = gated_state::options(
       {Option::number("epsilon", 1e-6, "added to |x|^2 before removal keys are divided by |x|",
                       1e-12)},
