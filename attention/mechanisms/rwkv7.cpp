@@ -66,7 +66,8 @@ gated_state::Call rwkv7_call(const Mechanism& mechanism, const Inputs& inputs, s
       gated_state::normalised(key * of_heads(self.removal), self.options.number("epsilon"));
   call.key = key * (1 + of_heads(self.replacement) * (call.beta - 1));
   const Tensor decay = at::sigmoid(given("decay") + of_heads(self.decay_bias));
-  call.log_decay = without_padding(decay * -std::exp(-0.5), mask);
+  call.steepest = std::exp(-0.5);
+  call.log_decay = without_padding(decay * -call.steepest, mask);
   return call;
 }
 

@@ -23,6 +23,7 @@ using at::Tensor;
 struct Chunks {
   Tensor query, key, value, log_decay, beta, removal;
   bool reads_columns = false;
+  double steepest = std::numeric_limits<double>::infinity();
 };
 
 /// g [M, c, 1] to sums over i of g_i, s < i <= t, [M, t, s]; -inf for s > t.
@@ -79,6 +80,8 @@ class Blocks {
     edges = {{}, of_token(a) * of_token(g).exp(), of_token(b), of_token(g)};
   }
 
+  explicit Blocks(Within begun) : edges(std::move(begun)) {}
+
   /// Rows of `kept`, h k.
   std::int64_t size() const { return edges.kept.size(1); }
   Tensor right() const { return halves(edges.ahead).select(1, 1); }
@@ -94,7 +97,7 @@ class Blocks {
     edges.total = total.sum(1);
   }
 
-  Within edges;  ///< without scores
+  Within edges;  ///< scores only of blocks to begin with
 };
 
 /// The least power of two that is at least `length`.
@@ -117,13 +120,46 @@ Within first_tokens(const Within& x, std::int64_t length, std::int64_t r, std::i
           x.ahead.narrow(1, 0, to), x.kept.narrow(1, 0, from), x.total};
 }
 
+/// Up to that sum of log decays a block is computed through its middle, at once.
+constexpr double kSteepestBlock = 20;
+
+/// Tokens of the blocks to begin with, a power of two up to `whole`.
+std::int64_t first_size(double steepest, std::int64_t whole) {
+  std::int64_t size = 1;
+  while (2 * size <= whole && static_cast<double>(2 * size) * steepest <= kSteepestBlock) size *= 2;
+  return size;
+}
+
+/// The blocks of `size` tokens, with their scores, by decays to their middles and from there.
+Within through_middles(const Tensor& a, const Tensor& b, const Tensor& g, std::int64_t size) {
+  const auto rows = [&](const Tensor& x) { return x.size(1) / g.size(1); };
+  const auto cut = [&](const Tensor& x) { return x.reshape({-1, size, rows(x), x.size(2)}); };
+  const Tensor sums = cut(g).cumsum(1);
+  const Tensor middle = sums.narrow(1, size / 2 - 1, 1), total = sums.narrow(1, size - 1, 1);
+  const Tensor to = cut(a) * (sums - middle).exp(), from = cut(b) * (middle - sums).exp();
+  const Tensor later = at::ones({size, size}, g.options().dtype(at::kBool).requires_grad(false))
+                           .triu(1)
+                           .repeat_interleave(rows(a), 0)
+                           .repeat_interleave(rows(b), 1);
+  return {products(to.flatten(1, 2), from.flatten(1, 2)).masked_fill(later, 0),
+          (to * middle.exp()).flatten(1, 2), (from * (total - middle).exp()).flatten(1, 2),
+          total.flatten(1, 2)};
+}
+
 /// The same where each channel has its own gate.
-Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g) {
+Within within_channels(const Tensor& a, const Tensor& b, const Tensor& g,
+                       double steepest = std::numeric_limits<double>::infinity()) {
   const auto length = g.size(1), whole = power_of_two(length);
   const auto r = a.size(1) / length, k = b.size(1) / length;
   const Tensor from = with_tokens(b, whole * k), to = with_tokens(a, whole * r);
-  Blocks blocks(to, from, with_tokens(g, whole));
-  Tensor scores = products(to.reshape({-1, r, to.size(2)}), from.reshape({-1, k, from.size(2)}));
+  const Tensor gates = with_tokens(g, whole);
+  const auto size = first_size(steepest, whole);
+  Blocks blocks =
+      size == 1 ? Blocks(to, from, gates) : Blocks(through_middles(to, from, gates, size));
+  Tensor scores = blocks.edges.scores;
+  if (size == 1) {
+    scores = products(to.reshape({-1, r, to.size(2)}), from.reshape({-1, k, from.size(2)}));
+  }
   while (blocks.size() < whole * k) {
     const Tensor across = products(blocks.right(), blocks.left()), inside = halves(scores);
     scores = at::cat({at::constant_pad_nd(inside.select(1, 0), {0, blocks.size()}),
@@ -224,8 +260,8 @@ Effects effects_of_removal(const Chunks& x) {
   // As of the token before, whose decay is the last that a removal key sees.
   const Tensor next =
       at::constant_pad_nd(x.removal.narrow(1, 1, x.removal.size(1) - 1), {0, 0, 0, 1});
-  const Within within =
-      within_channels(in_turn(x.query, next), in_turn(x.beta * x.removal, x.key), x.log_decay);
+  const Within within = within_channels(in_turn(x.query, next), in_turn(x.beta * x.removal, x.key),
+                                        x.log_decay, x.steepest);
   const Tensor found = delayed(one_of(within.scores, 1, 1));  // A' [M, c, 2 c]
   const Tensor ahead = delayed(one_of(within.ahead, 1, 1), x.removal.narrow(1, 0, 1));
   const Tensor solved = at::linalg_solve_triangular(
@@ -327,7 +363,7 @@ Tensor chunked(const Call& call, std::int64_t chunk, Tensor state) {
   };
   const Effects effects =
       effects_of({cut(call.scaled_query()), cut(call.key), cut(value), cut(call.log_decay),
-                  cut(call.beta), cut(call.removal), call.reads_columns});
+                  cut(call.beta), cut(call.removal), call.reads_columns, call.steepest});
   Tensor memory = state.defined()
                       ? state.flatten(0, 1)
                       : at::zeros({value.size(0) * value.size(1), call.key.size(3), value.size(3)},

@@ -9,6 +9,8 @@
 //
 // Every form is right for gates of any strength: exponentials are taken only of sums of log decays
 // between two tokens, which are not positive, and such sums are never differences of longer ones.
+// Where a mechanism bounds its decays (Call::steepest), sums to the middle of a block are taken, of
+// either sign, which are at most 10.
 // Keys are expected to have a norm of at most 1 where beta erases, and beta to lie in [0, 2]: then
 // no erasure lengthens the state; one by a removal key may, where betas differ within a token.
 // 16-bit inputs are computed in float32.
@@ -16,6 +18,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,8 @@ struct Call {
   /// like it? Only with a log decay for each row, and without beta.
   bool reads_columns = false;
   double scale = 1;  ///< what queries are multiplied by
+  /// No log decay of a channel is below -steepest, by how the mechanism computes it.
+  double steepest = std::numeric_limits<double>::infinity();
 
   at::Tensor scaled_query() const { return scale == 1 ? query : query * scale; }
 };

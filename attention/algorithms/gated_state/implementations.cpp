@@ -112,14 +112,20 @@ Cost chunked_cost(const StateSizes& n, double chunk) {
   if (n.erases()) cost.executed_flops += tokens * chunk * n.rows + 2 * tokens * n.rows * n.width;
   // Two scores more, to the removal keys, and their products.
   if (removes(n)) cost.executed_flops += inside * 2 + 2 * tokens * n.rows * n.width;
-  const double sets = removes(n) ? 4 : n.erases() ? 2 : 1;  // of scores
-  const double levels = std::ceil(std::log2(chunk));        // of blocks that double
+  const double sets = n.erases() ? 2 : 1;             // of scores
+  const double levels = std::ceil(std::log2(chunk));  // of blocks that double
   if (n.decays) cost.exponentials += sets * tokens * (channels ? 2 * n.rows : chunk);
   const double words = tokens * (2 * numbers_of_token(n) + 3 * n.rows + 2 * n.width + 2 * chunk) +
                        n.heads * (chunks + 2) * n.rows * n.width * 2;
   // Where channels decay: what reaches both edges of blocks, and scores that grow.
-  const double at_once = channels ? 6 * n.rows + chunk / 2 : n.decays ? 2 * chunk : 0;
-  const double recorded = channels ? 2 * levels * n.rows : n.decays ? 3 * chunk : 0;
+  const double at_once = removes(n) ? 3 * n.rows + 9 * chunk
+                         : channels ? 6 * n.rows + chunk / 2
+                         : n.decays ? 2 * chunk
+                                    : 0;
+  const double recorded = removes(n) ? 8 * n.rows
+                          : channels ? 2 * levels * n.rows
+                          : n.decays ? 3 * chunk
+                                     : 0;
   cost.workspace_bytes = n.wide_bytes() * (words + tokens * at_once);
   cost.saved_bytes = n.wide_bytes() * (words + sets * tokens * (recorded + 2 * chunk));
   cost.backward_flops = 2;
