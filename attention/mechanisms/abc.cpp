@@ -260,9 +260,10 @@ Entry abc() {
       "Bounded-memory Control, arXiv:2110.02488; Zhang, Yang, Zhu, Zhang, Cui, Wang, Wang, Shi, "
       "Wang, Bi, Zhou, Fu 2024, Gated Slot Attention, arXiv:2409.07146";
   entry.formula =
-      "K_t,l = sum_{s<=t} softmax_s(c_s,l) k_s,  V_t,l = sum_{s<=t} softmax_s(c_s,l) v_s\n"
+      "K_t,l = sum_s softmax_s(c_s,l) k_s,  V_t,l = sum_s softmax_s(c_s,l) v_s,  s that t sees\n"
       "y_t = sum_l softmax_l(q_t.K_t,l / sqrt(D)) V_t,l\n"
-      "gated: K_t,l = a_t,l K_{t-1},l + (1 - a_t,l) k_t, V_t,l likewise,  a = sigmoid(c)^(1/8)";
+      "gated (causal): K_t,l = a_t,l K_{t-1},l + (1 - a_t,l) k_t, V_t,l likewise,  a = "
+      "sigmoid(c)^(1/8)";
   entry.options = latents_options(gated_state::options(
       {Option::boolean("gated", false,
                        "gated slot attention: slots forget at rates that each token says; causal "

@@ -87,7 +87,7 @@ Entry delta() {
       "Networks, arXiv:2412.06464; Kimi Team 2025, Kimi Linear, arXiv:2510.26692";
   entry.formula =
       "S_t = (I - beta_t k_t k_t^T) diag(e^g_t) S_{t-1} + beta_t k_t v_t^T,  |q_t| = |k_t| = 1\n"
-      "y_t = S_t^T q_t / sqrt(D)";
+      "y_t = S_t^T q_t / sqrt(D),  beta_t = beta_limit sigmoid(x_t),  g_t = -e^a softplus(z_t + b)";
   entry.options = gated_state::options({
       Option::text("gate", {"none", "scalar", "channel"},
                    "decay of the state: none (DeltaNet), one per head (Gated DeltaNet), one per "

@@ -326,8 +326,9 @@ Entry lavo() {
       "u_j = b_j . mean_s(x_s),  b_j orthogonal bases\n"
       "r_t = sum_j softmax_j(scale (b_j.q_t) u_j) u_j b_j\n"
       "plain: y_t = r_t of the tokens x_s = the context up to t\n"
-      "dissected: y_t = (F_t + r_t) / 2,  F_t softmax attention over t's window, x_s = F_s of the "
-      "windows that are over";
+      "dissected: y_t = (F_t + r_t) / 2,  F_t softmax attention over t's window, with biases of "
+      "distances\n"
+      "  x_s = F_s, causal of the windows that are over;  undissected: x_s as in plain";
   entry.options = options();
   entry.differs_from = {
       {"the paper has no 1/sqrt(D) in front of its scores, local or global; here they are scaled",

@@ -249,8 +249,10 @@ Entry longshort() {
       "Zhu, Ping, Xiao, Shoeybi, Goldstein, Anandkumar, Catanzaro 2021, Long-Short Transformer: "
       "Efficient Transformers for Language and Vision, arXiv:2107.02192";
   entry.formula =
-      "y_t = softmax over the keys of t's window and the slots K_i, of their values and V_i\n"
-      "K_i = sum_s softmax_s(p_s,i) k_s,  V_i = sum_s softmax_s(p_s,i) v_s,  i < r";
+      "y_t = softmax(q_t.k / sqrt(D)) v over t's window and the slots; norm=dual: LN of each k and "
+      "v\n"
+      "K_i = sum_s softmax_s(p_s,i) k_s,  V_i = sum_s softmax_s(p_s,i) v_s,  i < r\n"
+      "s over all tokens; causal: r slots of each segment that ends before t's own";
   entry.options = {
       window_option(),
       Option::integer("projected_length", 0,

@@ -71,7 +71,10 @@ Entry retention() {
   entry.citation =
       "Sun, Dong, Huang, Ma, Xia, Xue, Wang, Wei 2023, Retentive Network: A Successor to "
       "Transformer for Large Language Models, arXiv:2307.08621, section 2.1";
-  entry.formula = "y_t = 1/sqrt(D) sum_{s<=t} gamma_h^(t-s) (q_t.k_s) v_s";
+  entry.formula =
+      "y_t = 1/sqrt(D) sum_{s<=t} gamma_h^(t-s) (q_t.k_s) v_s\n"
+      "decay=xpos: q_t and k_s rotated by t and s times their angles, gamma_h = 1 - 2^-(5 + h)\n"
+      "decay=fixed: not rotated, gamma_h = exp(-8 h / H)";
   entry.options = gated_state::options({
       Option::text("decay", {"xpos", "fixed"},
                    "xpos: RetNet's, gamma = 1 - 2^-(5 + head), queries and keys rotated by their "

@@ -209,8 +209,8 @@ Entry rg_lru() {
       "De et al. 2024, Griffin: Mixing Gated Linear Recurrences with Local Attention for Efficient "
       "Language Models, arXiv:2402.19427, section 2.4";
   entry.formula =
-      "h_t = a_t h_{t-1} + sqrt(1 - a_t^2) sigmoid(i_t) v_t,  y_t = h_t\n"
-      "log a_t = -8 softplus(lambda) sigmoid(r_t)";
+      "h_t = a_t h_{t-1} + sqrt(1 - a_t^2) sigmoid(i_t + b) v_t,  y_t = h_t\n"
+      "log a_t = -8 softplus(lambda) sigmoid(r_t + c)";
   entry.options = {
       Option::text(
           "first_input", {"scaled", "plain"},
