@@ -1,12 +1,18 @@
 #include "harness/program/run/plan/blas_core.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "core/hash.hpp"
 #include "core/process/fingerprint.hpp"
@@ -194,6 +200,23 @@ void remember_trials(const fs::path& file, BlasTrials trials) {
   process::remember(file, trials);
 }
 
+TrialsLock::TrialsLock(const fs::path& file) {
+  std::error_code ignored;
+  fs::create_directories(file.parent_path(), ignored);
+  descriptor_ = open((file.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor_ < 0) return;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  do {
+    held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+    if (held_ || errno != EWOULDBLOCK) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  } while (std::chrono::steady_clock::now() < until);
+}
+
+TrialsLock::~TrialsLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
 BlasChoice blas_choice(bool keep, BlasTrying trying,
                        const std::function<void(const std::string& sentence)>& say) {
   if (const std::string theirs = variable("OPENBLAS_CORETYPE"); keep && !theirs.empty()) {
@@ -204,6 +227,8 @@ BlasChoice blas_choice(bool keep, BlasTrying trying,
   }
   const std::vector<std::string> types = core_types_for(cpuinfo("vendor_id"), cpuinfo("flags"));
   const fs::path file = trials_file(keep);
+  std::optional<TrialsLock> alone;
+  if (trying == BlasTrying::allowed) alone.emplace(file);
   const auto known = remembered_trials(file);
   if (trying == BlasTrying::only_remembered) return known ? choose(*known, types) : BlasChoice{};
   bool announced = false;

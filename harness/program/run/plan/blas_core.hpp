@@ -75,6 +75,22 @@ std::optional<BlasTrials> try_all(std::optional<BlasTrials> known,
 std::optional<BlasTrials> remembered_trials(const std::filesystem::path& file);
 void remember_trials(const std::filesystem::path& file, BlasTrials trials);
 
+/// While it exists no other process has one of the same file, for which it waits: runs that begin
+/// together would each try, come to different choices, and have other bits than those after them.
+/// None is held where the disk has no locks, or after a minute of waiting.
+class TrialsLock {
+ public:
+  explicit TrialsLock(const std::filesystem::path& file);
+  ~TrialsLock();
+  TrialsLock(const TrialsLock&) = delete;
+  TrialsLock& operator=(const TrialsLock&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  int descriptor_ = -1;
+  bool held_ = false;
+};
+
 enum class BlasTrying { allowed, only_remembered };
 
 /// The choice for the workers of this program on this machine. With `keep` an OPENBLAS_CORETYPE of

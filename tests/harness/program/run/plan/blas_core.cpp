@@ -1,5 +1,7 @@
 #include "harness/program/run/plan/blas_core.hpp"
 
+#include <future>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -153,4 +155,17 @@ TEST_CASE("trials are remembered until the library's file changes; damaged ones 
   REQUIRE(remembered_trials(file));
   test::write_file(folder / "libopenblas.so", "another");
   CHECK_FALSE(remembered_trials(file));
+}
+
+TEST_CASE("one process tries at a time, and the next waits for what it found", "[blas_core]") {
+  const test::TemporaryFolder folder;
+  const auto file = folder / "cache/blas.json";
+  auto first = std::make_unique<TrialsLock>(file);
+  CHECK(first->held());
+  auto second = std::async(std::launch::async, [&] { return TrialsLock(file).held(); });
+  CHECK(second.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
+  first.reset();
+  CHECK(second.get());
+  test::write_file(folder / "plain", "");
+  CHECK_FALSE(TrialsLock(folder / "plain/blas.json").held());
 }
