@@ -14,6 +14,7 @@ TEST_CASE("contribute writes a result for reports/machines, without names", "[pr
   const TemporaryFolder here;
   for (const char* folder : {"suites", "reports", "elsewhere"}) fs::create_directory(here / folder);
   fs::copy(source_folder() + "/suites/quickstart.json", here / "suites");
+  fs::copy(source_folder() + "/suites/form", here / "suites/form");
   const std::string stored = source_folder() + "/reports/gallery/quickstart.json";
   const auto contribute = [&](const std::string& words, const std::string& user = "ann") {
     return call("contribute " + words, {{"USER", user}}, here.path());

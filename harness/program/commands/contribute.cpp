@@ -83,7 +83,8 @@ void declare_contribute(Command& command) {
       .required();
   command.option("--out", arguments->out,
                  "folder of the file (default: reports/machines of a checkout, else here)");
-  command.flag("--force", arguments->force, "replace a file of another commit or profile");
+  command.flag("--force", arguments->force,
+               "replace a file of another commit, profile, build or machine");
   command.footer(
       "Writes SUITE-CPUMODEL-THREADS.json without samples, logs, names of host, user and folders.\n"
       "Exit codes: 0 written, 1 a cell is wrong or cannot be right, 2 not a result to compare, or "

@@ -24,11 +24,11 @@ using result::CellRecord;
 
 /// Flags of `run` and `figures` that choose neither cells nor what they are.
 const std::set<std::string> harmless_flags = {
-    "--profile",   "--device",       "--threads", "--rounds",         "--seed",     "--jobs",
-    "--out",       "--cell-timeout", "--now",     "--memory-limit",   "--wait",     "--resume",
-    "--retry",     "--reuse",        "--fail-on", "--progress",       "--markdown", "--junit",
-    "--no-report", "--no-plot",      "--force",   "--keep-blas-core", "--run",      "--again",
-    "--gallery",   "--alike"};
+    "--profile",   "--device",       "--threads", "--rounds",          "--seed",     "--jobs",
+    "--out",       "--cell-timeout", "--now",     "--memory-limit",    "--wait",     "--resume",
+    "--retry",     "--reuse",        "--fail-on", "--progress",        "--markdown", "--junit",
+    "--no-report", "--no-plot",      "--force",   "--keep-blas-core",  "--run",      "--again",
+    "--gallery",   "--tables",       "--data",    "--keep-checkpoints"};
 
 /// Stored rounds have lost the probes that say how fast the machine was beside its ceilings. Of two
 /// moments one may have had a neighbour on each core, which takes half of it.
@@ -39,9 +39,23 @@ constexpr double busy_ceilings = 2;
   throw Failure(code, text::quotable(result.suite.name) + ": " + why);
 }
 
+/// Paths become the names of their files.
+std::string without_folders(std::string text) {
+  RE2::GlobalReplace(&text, "(^|[[:space:]\"'(=])/(?:[^/[:space:]\"':,]+/)+", "\\1");
+  return text;
+}
+
 result::Result cleaned(const result::Result& whole) {
   const std::string published = fs::path(whole.suite.published).filename().string();
   result::Result result = stripped(whole, published.empty() ? "" : "../../suites/" + published);
+  for (CellRecord& cell : result.cells) {
+    cell.reason = without_folders(cell.reason);
+    if (cell.check) cell.check->reason = without_folders(cell.check->reason);
+    if (cell.training) cell.training->checkpoint_notes.clear();
+    cell.further.erase("python");  // where its file is
+  }
+  result.run.reason = without_folders(result.run.reason);
+  result.run.samples.clear();
   result.run.merged.reset();
   result.run.submission.reset();
   result.machine.kept_from_worker.reset();
@@ -63,8 +77,10 @@ void expect_as_suite_says(const result::Result& whole) {
   }
   std::istringstream stream(words);
   for (std::string word; stream >> word;) {
-    const std::string flag = word.substr(0, word.find('='));
-    if (!flag.starts_with("--") || harmless_flags.contains(flag)) continue;
+    const std::size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    const bool set = !flag.starts_with("--") && equals != std::string::npos;  // NAME=VALUE
+    if (!set && (!flag.starts_with("--") || harmless_flags.contains(flag))) continue;
     refuse(whole, "was measured with " + text::quotable(flag) +
                       "; machines are compared by suites as they are: attnbench run " +
                       text::quotable(whole.suite.name));
@@ -83,6 +99,9 @@ void expect_comparable(const result::Result& result) {
   if (result.run.state != "complete") {
     refuse(result, "the run is " + text::quotable(result.run.state) +
                        "; only a complete one is contributed");
+  }
+  if (!result.run.forced.empty() || result.provenance.further.contains("foreign")) {
+    refuse(result, "holds runs of several builds, or records of another program");
   }
   if (result.run.shard) refuse(result, "is one shard; attnbench merge joins the shards of a suite");
   if (result.further.contains("machines")) {
@@ -117,6 +136,9 @@ std::string timing_fault(const result::Timing& timing) {
   if (timing.median_seconds < (1 - rounding) * least->median_seconds ||
       timing.median_seconds > (1 + rounding) * most->median_seconds) {
     return "/median_seconds: expected a number between the medians of the rounds";
+  }
+  if (timing.low_seconds > timing.median_seconds || timing.high_seconds < timing.median_seconds) {
+    return "/low_seconds: expected low, median and high in this order";
   }
   return "";
 }
@@ -165,17 +187,21 @@ void expect_plausible(const result::Result& result) {
 
 /// Nothing says who or where somebody is: no text, and no key that is a path.
 void expect_nameless(const result::Result& result, const std::vector<std::string>& names) {
-  std::string any = "/home|/Users|/root|/tmp";
-  for (const std::string& name : names) any += "|" + RE2::QuoteMeta(name);
-  const RE2 pattern("(?:^|[^[:alnum:]])(" + any + ")(?:[^[:alnum:]]|$)",
+  std::string any;
+  for (const std::string& name : names) any += (any.empty() ? "" : "|") + RE2::QuoteMeta(name);
+  const std::string as_word = any.empty() ? "" : "(?:^|[^[:alnum:]])((?i:" + any + "))|";
+  const RE2 pattern("(?:" + as_word + "(/home|/Users|/root|/tmp))(?:[^[:alnum:]]|$)",
                     RE2::Latin1);  // names may be of any bytes
   const Json flat = Json(result).flatten();
   for (const auto& [pointer, value] : flat.items()) {
-    std::string text = pointer, found;
+    std::string text = pointer, found, folder;
     RE2::GlobalReplace(&text, "/[^/~]*", " ");  // of the keys those with a slash remain
     RE2::GlobalReplace(&text, "~1", "/");
     if (value.is_string()) text += " " + value.get<std::string>();
-    if (!RE2::PartialMatch(text, pattern, &found)) continue;
+    const bool holds = any.empty() ? RE2::PartialMatch(text, pattern, &found)
+                                   : RE2::PartialMatch(text, pattern, &found, &folder);
+    if (!holds) continue;
+    found += folder;
     refuse(result, text::quotable(pointer) + ": holds \"" + text::quotable(found) +
                        "\", which says who measured or where; expected no names of users, hosts "
                        "and their folders");
@@ -236,10 +262,13 @@ fs::path store_contribution(const result::Result& contributed, const fs::path& f
   if (!force && fs::exists(file, error)) {
     const result::Result there = result::read_result(file);
     if (there.provenance.commit != contributed.provenance.commit ||
+        there.provenance.binary != contributed.provenance.binary ||
+        there.machine.memory_bytes != contributed.machine.memory_bytes ||
         there.suite.profile != contributed.suite.profile) {
       throw UsageFailure(file.string() + ": is there already, of commit " +
                          text::quotable(there.provenance.commit.substr(0, 8)) + " and profile \"" +
-                         text::quotable(there.suite.profile) + "\"; --force replaces it");
+                         text::quotable(there.suite.profile) +
+                         "\", or of another build or machine; --force replaces it");
     }
   }
   const std::string text = stored_text(contributed);

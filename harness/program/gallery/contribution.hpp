@@ -15,7 +15,8 @@ inline constexpr const char* contribution_licence = "Apache-2.0";
 
 /// The result as it is contributed: as `stripped`, and without names of folders, other programs and
 /// the runs that it was merged from. `suites` is the folder of the project's suites. Throws
-/// UsageFailure where the result is not of a suite there, as it is now and with all of its cells.
+/// UsageFailure where the result is not of a suite there, as it is now, or was measured with
+/// settings of the command line.
 result::Result contributed(const result::Result& whole, const std::filesystem::path& suites);
 
 /// Throws a Failure that says why a result is none of `contributed`, has the wrong state or cells
@@ -29,8 +30,8 @@ void expect_contribution(const result::Result& contributed, const std::vector<st
 std::string contribution_name(const result::Result& contributed);
 
 /// Writes FOLDER/contribution_name and returns its path. Throws UsageFailure unless `force` where
-/// that file is there and of another commit or profile, or no result; EnvironmentFailure where the
-/// disk refuses.
+/// that file is there and of another commit, profile, build or machine, or no result;
+/// EnvironmentFailure where the disk refuses.
 std::filesystem::path store_contribution(const result::Result& contributed,
                                          const std::filesystem::path& folder, bool force);
 

@@ -43,7 +43,11 @@ result::Timing& a_timing(result::Result& result) {
 /// Another time, consistently in all rounds.
 void time_it(result::Result& result, double factor) {
   result::Timing& timing = a_timing(result);
-  timing.median_seconds *= factor;
+  for (double result::Timing::*const time :
+       {&result::Timing::low_seconds, &result::Timing::median_seconds,
+        &result::Timing::high_seconds}) {
+    timing.*time *= factor;
+  }
   for (result::TimingRound& round : timing.rounds) round.median_seconds *= factor;
 }
 
@@ -116,6 +120,8 @@ TEST_CASE("what others could not measure is not contributed", "[contribution]") 
   Contributor one;
   one.whole.run.command = "attnbench run quickstart --profile quick --only latte --out x";
   CHECK_THROWS_WITH(one.contributed(), Contains("was measured with --only"));
+  one.whole.run.command = "attnbench run quickstart length=512";
+  CHECK_THROWS_WITH(one.contributed(), Contains("was measured with length"));
   one.whole.run.command = "attnbench run --resume x";
   one.whole.cells.front().reproduce = "attnbench run quickstart --length=12 --only 0123456789ab";
   CHECK_THROWS_WITH(one.contributed(), Contains("was measured with --length"));
@@ -167,11 +173,16 @@ TEST_CASE("a result that cannot be compared, or not be right, is refused", "[con
       {"between the medians of the rounds", failed,
        [](Result& r) { a_timing(r).median_seconds *= 10; }},
       {"where its work takes at least", failed, [](Result& r) { time_it(r, 1e-3); }},
-      {"/attnbench/cells", failed, [](Result& r) { timed_cell(r).timing.clear(); }},
       {"/attnbench/suite/title: holds \"ann\"", usage, [](Result& r) { r.suite.title = "by ann"; }},
       {"holds \"bench-1\"", usage, [](Result& r) { r.suite.notes = "on bench-1.lan"; }},
-      {"holds \"/data/ann\"", usage, [](Result& r) { r.cells[0].reason = "/data/ann/x.py"; }},
-      {"holds \"/home\"", usage, [](Result& r) { r.cells[0].reason = "see /home/x"; }},
+      {"holds \"/data/ann\"", usage, [](Result& r) { r.suite.notes = "/data/ann/x.py"; }},
+      {"holds \"/home\"", usage, [](Result& r) { r.suite.notes = "-I/home/x"; }},
+      {"holds \"/home\"", usage, [](Result& r) { r.suite.notes = "see /export/home/x"; }},
+      {"holds \"Ann\"", usage, [](Result& r) { r.suite.notes = "by Ann"; }},
+      {"is not as attnbench contribute writes it", usage,
+       [](Result& r) { r.cells[0].reason = "see /data/x/y.py"; }},
+      {"several builds", usage, [](Result& r) { r.run.forced = {"two binaries"}; }},
+      {"low, median and high", failed, [](Result& r) { a_timing(r).low_seconds = 1e3; }},
       {"holds \"/Users\"", usage, [](Result& r) { r.suite.tasks["/Users/x"].task = "kernel"; }},
       {"accepted", ExitCode::done, [](Result& r) { r.suite.title = "annual, bench-12"; }},
       {"accepted", ExitCode::done, [](Result& r) { r.provenance.dirty = true; }},
