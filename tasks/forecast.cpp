@@ -61,6 +61,13 @@ std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const ResolvedC
   return registry.entry(cell.mechanism).make(forecast.options, problem);
 }
 
+std::int64_t stream_tokens(const Mechanism& mechanism) {
+  for (const Role& role : mechanism.roles()) {
+    if (role.source == Source::latent_stream) return mechanism.shape_of(role)[2];
+  }
+  return 0;
+}
+
 const Implementation& chosen(const Registry& registry, const ResolvedCell& cell,
                              const TaskForecast& forecast) {
   return registry.entry(cell.mechanism).implementation(forecast.implementation);

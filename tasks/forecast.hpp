@@ -46,6 +46,9 @@ std::shared_ptr<Mechanism> make_mechanism(const Registry& registry, const Resolv
 std::shared_ptr<Mechanism> make_on_cpu(const Registry& registry, const ResolvedCell& cell,
                                        const TaskForecast& forecast);
 
+/// The tokens of the latent stream that it reads; 0 = it has none.
+std::int64_t stream_tokens(const Mechanism& mechanism);
+
 /// The implementation that the forecast chose.
 const Implementation& chosen(const Registry& registry, const ResolvedCell& cell,
                              const TaskForecast& forecast);

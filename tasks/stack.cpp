@@ -28,7 +28,8 @@ std::string without_spaces(const std::string& text) {
 OptionValue value_of(const Option& option, const std::string& text, bool causal) {
   const Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (option.type == OptionType::text || value.is_discarded()) return text;
-  if (option.type == OptionType::window && value.is_number_integer() && value.get<int>() > 0) {
+  if (option.type == OptionType::window && value.is_number_integer() &&
+      value.get<std::int64_t>() > 0) {
     return window_of(value.get<std::int64_t>(), causal);
   }
   return value_from(value, option.name);
@@ -48,6 +49,7 @@ std::map<std::string, OptionValue> options_of(const Entry& entry, const std::str
       for (const Option& one : entry.options) known.push_back(one.name);
       throw UsageError(entry.name + " has no option \"" + name + "\"" + did_you_mean(name, known));
     }
+    if (options.contains(name)) throw UsageError(entry.name + " has two values of " + name);
     options[name] = value_of(*option, word.substr(equals + 1), causal);
   }
   return options;
@@ -57,14 +59,28 @@ bool is_causal(const Options& settings) {
   return !settings.has("pattern") || settings.text("pattern") == "causal";
 }
 
+/// What stands between the signs +, those in brackets apart.
+std::vector<std::string> parts_of(const std::string& stack) {
+  std::vector<std::string> parts(1);
+  bool inside = false;
+  for (const char letter : stack) {
+    inside = letter == '(' || (inside && letter != ')');
+    if (letter == '+' && !inside) {
+      parts.emplace_back();
+    } else {
+      parts.back() += letter;
+    }
+  }
+  return parts;
+}
+
 /// The words of a stack, a word a block: "2 self + softmax" is self, self, softmax.
 std::vector<std::string> words_of(const std::string& stack) {
   const auto refuse = [&](const std::string& why) {
     return UsageError("stack \"" + stack + "\": " + why + "; " + form);
   };
   std::vector<std::string> words;
-  std::istringstream parts(stack);
-  for (std::string part; std::getline(parts, part, '+');) {
+  for (const std::string& part : parts_of(stack)) {
     std::string word = without_spaces(part);
     std::int64_t count = 1;
     const std::size_t digits = word.find_first_not_of("0123456789");
@@ -108,7 +124,8 @@ Cost no_cost() {
   return none;
 }
 
-/// `mean`, with the costs of the mean over its stack.
+/// `mean`, with the costs of the mean over its stack. A training keeps something of each block; the
+/// peak of other calls is that of one block, here of the largest.
 void average(TaskForecast& mean) {
   mean.cost = mean.calls_cost = no_cost();
   if (mean.prefill_cost) mean.prefill_cost = no_cost();
@@ -120,7 +137,8 @@ void average(TaskForecast& mean) {
     if (mean.prefill_cost && one.forecast->prefill_cost) {
       add(*mean.prefill_cost, *one.forecast->prefill_cost, share);
     }
-    mean.peak_bytes += share * one.forecast->peak_bytes;
+    const double peak = one.forecast->peak_bytes;
+    mean.peak_bytes = mean.once ? mean.peak_bytes + share * peak : std::max(mean.peak_bytes, peak);
     mean.growth = greater_of(mean.growth, one.forecast->growth);
   }
 }
@@ -151,6 +169,9 @@ ResolvedCell with_mechanism(const Registry& registry, const ResolvedCell& cell,
     throw UsageError("\"" + word + "\" lacks its closing bracket");
   }
   const std::string name = word.substr(0, bracket);
+  if (name.find(':') != std::string::npos) {
+    throw UsageError("\"" + name + "\": a mechanism in Python is in a stack as self alone");
+  }
   const std::size_t slash = name.find('/');
   const Resolved found = registry.resolve(name.substr(0, slash));
   ResolvedCell other = cell;
@@ -187,12 +208,22 @@ TaskForecast forecast_stack(const Registry& registry, const ResolvedCell& cell, 
     kinds[word] = {one, std::make_shared<const TaskForecast>(alone(one))};
   }
   TaskForecast forecast = *kinds.at(own).forecast;
+  std::int64_t stream = 0;
   for (const auto& [word, kind] : kinds) {
     if (!kind.forecast->support) {
       forecast.support = kind.forecast->support;
       if (word != own) forecast.support.reason = word + ": " + forecast.support.reason;
       return forecast;
     }
+    const SingleThread one_thread;
+    const std::int64_t passed = stream_tokens(*make_on_cpu(registry, kind.cell, *kind.forecast));
+    if (stream != 0 && passed != 0 && passed != stream) {
+      forecast.support =
+          Support::no("blocks pass on one stream of latents, and those of " + word + " ask for " +
+                      std::to_string(passed) + ", others for " + std::to_string(stream));
+      return forecast;
+    }
+    stream = std::max(stream, passed);
     if (word != own) forecast.choice_reason += "; " + word + ": " + kind.forecast->implementation;
   }
   for (const std::string& word : words) forecast.stack.push_back(kinds.at(word));

@@ -27,9 +27,9 @@ ResolvedCell with_mechanism(const Registry& registry, const ResolvedCell& cell,
 
 /// The forecast of a cell whose model has `blocks` blocks with a mechanism. `alone` is that of a
 /// model with one mechanism in all of them. Costs are linear in the blocks, so those of a stack are
-/// the mean of its mechanisms'; an exponent of growth is the greatest. Unsupported where one of
-/// them is. Throws UsageError for a stack without self, and for one whose length does not divide
-/// `blocks`.
+/// the mean of its mechanisms', of memory that of trainings alone, else the greatest; an exponent
+/// of growth is the greatest. Unsupported where one of them is. Throws UsageError for a stack
+/// without self, and for one whose length does not divide `blocks`.
 TaskForecast forecast_stack(const Registry& registry, const ResolvedCell& cell, std::int64_t blocks,
                             const std::function<TaskForecast(const ResolvedCell&)>& alone);
 

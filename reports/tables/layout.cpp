@@ -24,8 +24,12 @@ std::vector<std::string> keys_of(const Cells& cells, Part part) {
   for (const result::CellRecord* cell : cells) {
     for (const auto& [key, value] : cell->*part) found.insert(key);
   }
-  // An entry may list implementations or devices as it lists options.
-  if (part == &result::CellRecord::options) found.insert({"implementation", "device"});
+  // An entry may list implementations, devices or stacks as it lists options.
+  if (part == &result::CellRecord::options) {
+    found.insert({"implementation", "device", stack});
+  } else {
+    found.erase(stack);
+  }
   for (const char* key : {learning_rate, model_seed}) found.erase(key);
   std::vector<std::string> keys;
   for (const std::string& key : first) {
@@ -193,10 +197,14 @@ void add_panels(std::vector<Panel>& all, const Cells& cells, const std::string& 
 
 }  // namespace
 
+std::string stack_of(const result::CellRecord& cell) {
+  const auto said = cell.settings.find(stack);
+  if (said == cell.settings.end() || said->second == "self") return "";
+  return said->second.get<std::string>();
+}
+
 bool is_exact(const result::CellRecord& cell) {
-  const auto stack = cell.settings.find("stack");
-  return cell.mechanism == "softmax" &&
-         (stack == cell.settings.end() || stack->second == "" || stack->second == "self");
+  return cell.mechanism == "softmax" && stack_of(cell).empty();
 }
 
 std::string Panel::facet_text() const {

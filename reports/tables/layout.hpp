@@ -46,6 +46,8 @@ struct Panel {
   std::string facet_text() const;
 };
 
+/// The cell's stack; empty where all blocks hold the cell's own mechanism.
+std::string stack_of(const result::CellRecord& cell);
 /// Whether all mixing is exact attention, by any implementation: not so in a stack with others.
 bool is_exact(const result::CellRecord& cell);
 
@@ -53,6 +55,9 @@ bool is_exact(const result::CellRecord& cell);
 /// stand at one place.
 inline constexpr const char* learning_rate = "learning_rate";
 inline constexpr const char* model_seed = "model_seed";
+/// The setting that says the mechanisms of a model's blocks: those of one label are told apart by
+/// it.
+inline constexpr const char* stack = "stack";
 
 /// All panels of a result, in the plan's order. Every cell is in exactly one. They refer to it.
 std::vector<Panel> panels(const result::Result& result);

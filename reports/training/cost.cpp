@@ -150,7 +150,8 @@ bool is_the_same(const CellRecord& training, const CellRecord& cost) {
   const std::string trained = mix_dtype(training);
   const std::string timed = mix_dtype(cost);
   const bool as_wide = trained.empty() || timed.empty() || trained == timed;
-  return as_wide && agree("length") && agree("width") && agree("heads");
+  return as_wide && stack_of(training) == stack_of(cost) && agree("length") && agree("width") &&
+         agree("heads");
 }
 
 /// The one timed cell of the training's mechanism, which may have been disturbed; null where there

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "tasks/forecast.hpp"
 #include "tasks/reference_rows.hpp"
 
 namespace attnbench::tasks::call {
@@ -61,9 +62,8 @@ class LayerTarget final : public BenchmarkTarget {
     };
     tokens_ = tokens(problem.length, seed + 2);
     memory_ = problem.pattern == Pattern::cross ? tokens(problem.key_length, seed + 3) : tokens_;
-    for (const Role& role : mechanism->roles()) {
-      if (role.source != Source::latent_stream) continue;
-      latents_ = tokens(mechanism->shape_of(role)[2], seed + 4);
+    if (const std::int64_t latents = stream_tokens(*mechanism); latents > 0) {
+      latents_ = tokens(latents, seed + 4);
     }
   }
 

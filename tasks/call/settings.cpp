@@ -271,10 +271,7 @@ void add_call_cost(TaskForecast& forecast, const Registry& registry, const Resol
     if (settings.positions == Positions::rotary) forecast.support = rotary_support(*mechanism);
     if (!forecast.support) return;
     inputs.roles = mechanism->roles();
-    for (const Role& role : inputs.roles) {
-      if (role.source != Source::latent_stream) continue;
-      inputs.latents = mechanism->shape_of(role)[2];
-    }
+    inputs.latents = stream_tokens(*mechanism);
   }
   forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, inputs);
   forecast.cost = timed_cost(forecast.cost, settings, inputs);

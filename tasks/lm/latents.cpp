@@ -53,11 +53,12 @@ std::optional<result::LatentProbabilities> latent_probabilities(training::Model&
   const at::Tensor there = sequence.to(model.parameters().front().device());
   const std::size_t last = model.mixes() - 1;
   at::Tensor shown;
-  std::int64_t used = 0;
+  std::int64_t used = 0, states = 0;
   for (std::size_t i = 0; i <= last; ++i) {
     shown = state_probabilities(model, i, there);
     if (!shown.defined()) return std::nullopt;
     used += count_in_use(shown);
+    states += shown.size(1) * shown.size(3);
   }
   result::LatentProbabilities found;
   found.block = found.blocks = static_cast<std::int64_t>(model.mixes());
@@ -70,8 +71,7 @@ std::optional<result::LatentProbabilities> latent_probabilities(training::Model&
     found.tokens.push_back(text(sequence[0][t].item<std::int64_t>()));
   }
   found.probabilities = first_rows(shown, tokens);
-  found.in_use =
-      static_cast<double>(used) / static_cast<double>(found.blocks * found.heads * found.states);
+  found.in_use = static_cast<double>(used) / static_cast<double>(states);
   found.length = sequence.size(1);
   return found;
 }

@@ -1,37 +1,17 @@
 #include "tasks/training/model.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "attention/torch/autocast.hpp"
 #include "attention/torch/draw.hpp"
+#include "tasks/forecast.hpp"
 
 namespace attnbench::tasks::training {
 namespace {
 
 /// GPT-2's: small enough that a tied head starts near the uniform distribution.
 constexpr double embedding_deviation = 0.02;
-
-/// 0 = it has no stream of latents.
-std::int64_t latent_tokens(const Mechanism& mechanism) {
-  for (const Role& role : mechanism.roles()) {
-    if (role.source == Source::latent_stream) return mechanism.shape_of(role)[2];
-  }
-  return 0;
-}
-
-/// The latents of the one stream of all of them; 0 = there is none.
-std::int64_t stream_tokens(const std::vector<Mixer>& mixers) {
-  std::int64_t tokens = 0;
-  for (const Mixer& mixer : mixers) {
-    const std::int64_t own = latent_tokens(*mixer.mechanism);
-    if (own != 0 && tokens != 0 && own != tokens) {
-      throw UnsupportedError("blocks pass on one stream of latents, and they ask for " +
-                             std::to_string(tokens) + " and for " + std::to_string(own));
-    }
-    tokens = std::max(tokens, own);
-  }
-  return tokens;
-}
 
 /// [B, H, L, w] as [B, L, H * w]; a stream of [B, L, C] is returned as it is.
 at::Tensor merged_heads(const at::Tensor& latents) {
@@ -48,7 +28,7 @@ Block::Block(const Mixer& mixer, const ModelOptions& options, const Problem& pro
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<Normalise>(options.norm, problem));
   };
-  const bool stream = mixer.mechanism && latent_tokens(*mixer.mechanism) > 0;
+  const bool stream = mixer.mechanism && stream_tokens(*mixer.mechanism) > 0;
   if (mixer.mechanism) {
     layer_ = register_module(
         "attention",
@@ -150,7 +130,9 @@ Model::Model(const MakeMixer& make, const ModelOptions& options, std::uint64_t s
   } else if (options.positions == Positions::sinusoidal) {
     positions_ = sinusoids(problem, 0, problem.length);
   }
-  if (const std::int64_t latents = stream_tokens(mixers); latents > 0) {
+  std::int64_t latents = 0;
+  for (const Mixer& one : mixers) latents = std::max(latents, stream_tokens(*one.mechanism));
+  if (latents > 0) {
     latents_ = register_parameter(
         "latents", draw_normal(seed, "latents", {latents, problem.width()}, 1, problem),
         problem.gradient);

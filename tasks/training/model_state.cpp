@@ -77,14 +77,16 @@ std::optional<std::int64_t> Model::max_tokens() const {
 
 StateBytes Model::state_bytes(std::int64_t tokens) const {
   StateBytes bytes;
+  bool all = true;
   for (const auto& block : blocks_) {
     try {
       bytes[block->has_mechanism() ? "mechanism" : "convolution"] +=
           block->empty_state(1, tokens, state_options()).bytes();
     } catch (const UnsupportedError&) {
-      // No state: nothing to count.
+      all = false;  // without the state of one block there is none of a model
     }
   }
+  if (!all) bytes.erase("mechanism");
   return bytes;
 }
 

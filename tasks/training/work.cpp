@@ -44,7 +44,8 @@ class TrainingWork final : public Work {
       }();
       const MixCase mix = case_of(registry_, mechanism_of(cell_, forecast_, i), model->mechanism(i),
                                   inputs, context.seed());
-      section = checked(mix);
+      CheckSection one = checked(mix);
+      section = i == 0 ? std::move(one) : worse_of(std::move(section), std::move(one));
       section.dtype = to_string(mix.problem().dtype);
       if (!section.ok()) break;
     }

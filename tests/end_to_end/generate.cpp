@@ -24,7 +24,7 @@ struct Trained {
   static TrainingSuite::Mechanisms models() {
     return {{{"latte", Json::object()},
              {"softmax", Json::object()},
-             {"hybrid", {{"use", "delta"}, {"stack", "self + softmax"}}},
+             {"hybrid", {{"use", "delta"}, {"layers", 4}, {"stack", "self + softmax"}}},
              {"narrow", {{"use", "latte"}, {"vocabulary", 64}}},
              {"placed", {{"use", "latte"}, {"positions", "learned"}}},
              {"misbehave", Json::object()}}};

@@ -127,7 +127,14 @@ TEST_CASE("the cost of a stack is the mean of its mechanisms', weighted by their
     const auto alone = [&, &task = task](const char* mechanism) {
       return forecast_of(stacked(task, mechanism, ""), task).cost;
     };
-    const Cost mixed = forecast_of(stacked(task, "rg_lru", "2 self + softmax"), task).cost;
+    const auto forecast = forecast_of(stacked(task, "rg_lru", "2 self + softmax"), task);
+    const Cost mixed = forecast.cost;
+    const auto peak = [&, &task = task](const char* mechanism) {
+      return forecast_of(stacked(task, mechanism, ""), task).peak_bytes;
+    };
+    CHECK(forecast.peak_bytes == Approx(task == "mqar"
+                                            ? (2 * peak("rg_lru") + peak("softmax")) / 3
+                                            : std::max(peak("rg_lru"), peak("softmax"))));
     const Cost own = alone("rg_lru"), exact = alone("softmax");
     CHECK(mixed.model_flops == Approx((2 * own.model_flops + exact.model_flops) / 3));
     CHECK(mixed.state_bytes == Approx((2 * own.state_bytes + exact.state_bytes) / 3));
@@ -144,11 +151,17 @@ TEST_CASE("stacks that say nothing that can be built are refused with the reason
   CHECK_THAT(refusal("self + 2"), Contains("names no mechanism at one place"));
   CHECK_THAT(refusal("0 self + softmax"), Contains("a count is from 1 to 1000"));
   CHECK_THAT(refusal("99999999999999999999 self"), Contains("a count is from 1 to 1000"));
-  CHECK_THAT(refusal("self + softmaxx"), Contains("softmax"));
+  CHECK_THAT(refusal("self + softmax +"), Contains("names no mechanism at one place"));
+  CHECK_THAT(refusal("self + softmaxx"), Contains("did you mean softmax"));
   CHECK_THAT(refusal("self + softmax/fusedd"), Contains("fusedd"));
   CHECK_THAT(refusal("self + window(windo=64)"), Contains("did you mean window"));
   CHECK_THAT(refusal("self + window(window)"), Contains("has no option"));
-  CHECK_THAT(refusal("self + window(window=0)"), Contains("window"));
+  CHECK_THAT(refusal("self + window(window=0)"), Contains("window must be"));
+  CHECK_THAT(refusal("self + window(window=4 window=5)"), Contains("two values of window"));
+  CHECK(refusal("self + softmax(scale=1e+3)").empty());  // its + is none of the stack's
+  CHECK_THAT(refusal("self + python:near.py:Near"), Contains("as self alone"));
+  CHECK_THAT(refusal("self + luna(latents_per_head=3) + luna(latents_per_head=4)"),
+             Contains("one stream of latents"));
   CHECK_THAT(refusal("self + window(window=64"), Contains("closing bracket"));
   CHECK_THAT(refusal("4 self + softmax"), Contains("do not divide the 6"));
   CHECK_THAT(refusal("self + softmax", {{"scope", s("mix")}}), Contains("say scope model"));
@@ -156,13 +169,10 @@ TEST_CASE("stacks that say nothing that can be built are refused with the reason
 }
 
 TEST_CASE("a stack's blocks share one stream of latents, so that its length is one", "[stack]") {
-  const auto model = [](const std::string& stack) {
-    const auto cell = stacked("kernel", "luna", stack, {{"pattern", s("bidirectional")}});
-    const auto forecast = forecast_of(cell, "kernel");
-    tasks::training::ModelOptions options;
-    options.layers = 2;
-    return tasks::training::Model(tasks::mixers(registry(), cell, forecast), options, 1).mixes();
+  const auto reason = [](const std::string& stack) {
+    return why(stacked("kernel", "luna", stack, {{"pattern", s("bidirectional")}}), "kernel");
   };
-  CHECK(model("self + luna(latents_per_head=32)") == 2);
-  CHECK_THROWS_AS(model("self + luna(latents_per_head=5)"), UnsupportedError);
+  CHECK(reason("self + luna(latents_per_head=32)").empty());
+  CHECK_THAT(reason("self + luna(latents_per_head=5)"),
+             Contains("ask for 5, others for 32") || Contains("ask for 32, others for 5"));
 }

@@ -110,6 +110,17 @@ TEST_CASE("softmax is exact attention, but not in a stack with others", "[result
   CHECK_FALSE(reports::is_exact(sized("latte", 512).set("stack", "self + softmax")));
 }
 
+TEST_CASE("stacks of one label are lines beside each other and beside exact attention",
+          "[result]") {
+  const auto found =
+      laid({sized("softmax", 512).set("stack", ""), sized("delta", 512).set("stack", "self"),
+            sized("delta", 512).set("stack", "3 self + softmax")});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].facet.empty());
+  CHECK(found[0].series.size() == 3);
+  CHECK(found[0].series.back() == "delta, stack=3 self + softmax");
+}
+
 TEST_CASE("implementations listed under one label are told apart", "[result]") {
   CellBuilder scan = sized("latte", 256);
   CellBuilder chunked = scan;
