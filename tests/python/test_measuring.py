@@ -56,7 +56,8 @@ def test_a_function_is_measured_in_the_sizes_of_its_tensors(own: Any) -> None:
     assert found.record["options"] == {"slope": 0.5}
     assert (found.record["problem"]["pattern"], found.timing) == ("cross", "forward+backward")
     assert found.status in ("ok", "disturbed")
-    assert (found.rounds, found.interval) == (2, "range")
+    # Of one quiet round, where the other was disturbed, it is the interval of its samples.
+    assert found.rounds == 2 and found.interval in ("range", "samples")
     assert found.median_seconds and found.low_seconds and found.high_seconds
     assert 0 < found.low_seconds <= found.median_seconds <= found.high_seconds
     with warnings.catch_warnings():
@@ -66,7 +67,7 @@ def test_a_function_is_measured_in_the_sizes_of_its_tensors(own: Any) -> None:
         assert row[column] == getattr(found, column)
     assert found.peak_bytes and found.peak_bytes > 4 * (2 * 4 * 16 * 8 + 2 * 2 * 2 * 24 * 8)
     assert repr(found).startswith("near: batch=2, dtype=float32, head_dim=8, heads=4, key_length=24")
-    assert "forward+backward " in repr(found) and "range of the rounds)\nrounds 2, " in repr(found)
+    assert "forward+backward " in repr(found) and ")\nrounds 2, " in repr(found)
     assert found._repr_html_().startswith("<pre>near: batch=2")
 
 
