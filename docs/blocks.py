@@ -5,8 +5,8 @@
     blocks.py               writes the blocks, and draws pictures of the gallery that are not there
     blocks.py --check       writes nothing; ends with 1 where something is not as it would be written
     blocks.py --draw [SUITE …]   draws the pictures of these stored results anew (of all for none)
-    blocks.py --estimate    writes suites/form/estimates.json anew, as `attnbench plan` estimates on a
-                            machine where nothing was run yet
+    blocks.py --estimate [SUITE …]   estimates these suites (all for none) anew in suites/form/estimates.json,
+                            as `attnbench plan` does on a machine where nothing was run yet
     --program FILE          the built attnbench; build/release/bin/attnbench by default
 
 Pictures need the Python that draws figures (build/venv, which the launcher makes); the rest needs
@@ -200,9 +200,9 @@ def machines_block(program):
         if not row or "speedup" not in row:
             return ""
         times = "{median:.2g}× ({low:.2g} to {high:.2g})".format(**row["speedup"])
-        at = row["faster_from"]
-        at = at if at.startswith(("not ", "cannot ")) else f"from {at}".replace("<=", "≤")
-        return f"{f'**{times}**' if row['fastest'] else times}<br>{at}"
+        at = row.get("faster_from", "")
+        at = at if not at or at.startswith(("not ", "cannot ")) else f"from {at}".replace("<=", "≤")
+        return (f"**{times}**" if row["fastest"] else times) + (f"<br>{at}" if at else "")
 
     def block(_, document):
         files = sorted(MACHINES.glob("*.json"))
@@ -214,21 +214,22 @@ def machines_block(program):
             machine, built, name = result["machine"], result["provenance"], result["suite"]["name"]
             timed = [one for one in verdict["rankings"] if "against" in one]
             if not timed:
-                raise Wrong(f"{file}: its verdict has no times over exact attention")
+                continue  # nothing of it is ranked: exact attention was disturbed, say
             rows = {row["label"]: row for row in timed[0]["rows"]}
             labels = [label for label in result["suite"]["labels"] if not rows.get(label, {}).get("exact")]
             cards = "".join(f", {card['name']}" for card in machine.get("devices", {}).values())
             head = (f"{suite_link(name, document)}, "
                     + (f"profile {result['suite']['profile']}" if "profile" in result["suite"] else "in full")
                     + f": {timed[0]['timed']} at {timed[0]['axis']} {timed[0]['at']:g}; {timed[0]['conditions']}")
-            table = tables.setdefault(head, row(["machine", "measured", "exact attention", *labels])
+            key = head, *labels
+            table = tables.setdefault(key, row(["machine", "measured", "exact attention", *labels])
                                       + "|---" * (3 + len(labels)) + "|\n")
-            tables[head] = table + row([
-                f"[{machine['cpu_model']}{cards}, {result['run']['threads']} threads]({link(file, document)})",
+            tables[key] = table + row([
+                f"[{machine.get('cpu_model') or machine['architecture']}{cards}, {result['run']['threads']} threads]({link(file, document)})",
                 f"{result['run']['finished_at'][:10]}, {built['commit'][:8]}"
                 + (", changed" if built.get("dirty") else ""),
                 timed[0]["against"], *(cell(rows.get(label)) for label in labels)])
-        return "\n".join(f"{head}\n\n{table}" for head, table in tables.items())
+        return "\n".join(f"{head}\n\n{table}" for (head, *_), table in tables.items())
 
     return block
 
@@ -319,9 +320,13 @@ def draw(program, index, suites):
                 print(f"reports/gallery/{picture['file']}.svg: drawn")
 
 
-def estimates(program, index):
-    """The text of suites/form/estimates.json, at the rates that `plan` assumes where it knows none."""
-    said, machine = {}, ""
+def estimates(program, index, names):
+    """The text of suites/form/estimates.json with those suites estimated anew, at the rates that `plan` assumes where
+    it knows none. Others stay: of cells whose data are not prepared `plan` knows no time."""
+    said, machine = json.loads(ESTIMATES.read_text(encoding="utf-8"))["suites"], ""
+    said = {name: estimate for name, estimate in said.items() if name in index.suites}
+    for name in set(names) - set(index.suites):
+        raise Wrong(f"--estimate {name}: there is no such suite")
     with tempfile.TemporaryDirectory() as cache:
         def planned(name, profile):
             nonlocal machine
@@ -335,12 +340,12 @@ def estimates(program, index):
             return {"seconds": totals["estimated_seconds"], "peak_bytes": totals["peak_bytes"],
                     "cells": totals["cells"]}
 
-        for name in sorted(index.suites):
+        for name in names:
             suite = json.loads((ROOT / f"suites/{name}.json").read_text(encoding="utf-8"))
             profiles = suite.get("profiles", {})
             said[name] = {"quick": planned(name, "quick")} if "quick" in profiles else {}
             said[name]["full"] = planned(name, "paper" if "paper" in profiles else "")
-    return json.dumps({"machine": machine, "suites": said}, indent=1) + "\n"
+    return json.dumps({"machine": machine, "suites": dict(sorted(said.items()))}, indent=1) + "\n"
 
 
 def not_estimated(index):
@@ -358,7 +363,7 @@ def check(program, index):
     for fault in faults + [f"{name}: no estimate of its time" for name in without]:
         print(fault)
     if faults or without:
-        print(f"mended by: {MEND}{' --estimate' if without else ''}")
+        print(f"mended by: {MEND}{' --estimate ' + ' '.join(without) if without else ''}")
     return 1 if faults or without else 0
 
 
@@ -367,7 +372,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--draw", nargs="*", metavar="SUITE")
-    parser.add_argument("--estimate", action="store_true")
+    parser.add_argument("--estimate", nargs="*", metavar="SUITE")
     parser.add_argument("--program", type=pathlib.Path,
                         default=ROOT / "build/release/bin/attnbench")
     arguments = parser.parse_args()
@@ -377,8 +382,9 @@ def main():
     index = Index(program)
     if arguments.check:
         return check(program, index)
-    if arguments.estimate:
-        ESTIMATES.write_text(estimates(program, index), encoding="utf-8")
+    if arguments.estimate is not None:
+        names = arguments.estimate or sorted(index.suites)
+        ESTIMATES.write_text(estimates(program, index, names), encoding="utf-8")
         index = Index(program)
     stored = {picture["suite"] for picture in index.pictures
               if "stored" in index.suites[picture["suite"]]}
