@@ -60,13 +60,16 @@ class Case:
         return "default" if tier == "quick" and self.name in known else tier
 
 
-def tests_of(build):
-    """What CTest knows: name, command, folder, labels, environment, the exit code that is a skip."""
+def tests_of(build, programs):
+    """What CTest knows: name, command, folder, labels, environment, the exit code that is a skip. Of
+    programs alone, where any is named."""
     found = subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     tests = []
     for entry in json.loads(found)["tests"]:
         properties = {p["name"]: p["value"] for p in entry.get("properties", [])}
+        if programs and entry["name"] not in programs:
+            continue
         if "command" not in entry:
             sys.exit(f"{entry['name']} is not built: ./attnbench build, or one program alone: ninja -C {build} PROGRAM && "
                      f"{build}/bin/PROGRAM '[#file]'")
@@ -77,6 +80,8 @@ def tests_of(build):
                       "skip": properties.get("SKIP_RETURN_CODE"),
                       "wanted": properties.get("PASS_REGULAR_EXPRESSION", [None])[0],
                       "environment": dict(one.split("=", 1) for one in properties.get("ENVIRONMENT", []))})
+    for program in set(programs) - {test["name"] for test in tests}:
+        sys.exit(f"{build} has no test {program}")
     return tests
 
 
@@ -292,6 +297,8 @@ def main():
     line.add_argument("--build", default=str(ROOT / "build/release"), help="the build folder")
     line.add_argument("--quick", action="store_true", help="no program, no training, no odd inputs: a minute")
     line.add_argument("--full", action="store_true", help="all there is: what runs at night")
+    line.add_argument("--program", action="append", default=[], metavar="NAME",
+                      help="this program of tests alone, such as test_kernels; the others need not be built (repeatable)")
     line.add_argument("-R", "--regex", default="", metavar="REGEX", help="cases whose name fits it")
     line.add_argument("-E", "--exclude", default=None, metavar="REGEX", help="no cases whose name fits it")
     line.add_argument("-j", "--jobs", type=int, default=(os.cpu_count() or 1) + 1,
@@ -318,12 +325,13 @@ def main():
         return 0
     if arguments.log:
         OUTPUTS.append(open(arguments.log, "w", encoding="utf-8"))
+    os.environ["ATTNBENCH_TEST_TIER"] = "full" if arguments.full else "default"  # for cases that are longer at night
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
     wanted = {"quick"} if arguments.quick else {"quick", "default"}
     if arguments.full:
         wanted.add("full")
 
-    cases = [case for test in tests_of(build) for case in cases_of(test)]
+    cases = [case for test in tests_of(build, arguments.program) for case in cases_of(test)]
     cases = [case for case in cases
              if case.tier(known) in wanted and regex.search(case.name)
              and not (exclude and exclude.search(case.name))

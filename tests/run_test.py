@@ -104,6 +104,13 @@ class Runner(unittest.TestCase):
         code, output = self.run_tests("-R", "that passes", "--repeat", "3")
         self.assertEqual(code, 0, output)
         self.assertRegex(output, r"(?m)^[34] passed, 0 failed, 0 skipped$")
+        tests = self.build / "CTestTestfile.cmake"
+        tests.write_text(tests.read_text() + "add_test(not_built NOT_AVAILABLE)\n")  # as CMake writes it
+        code, output = self.run_tests("--program", "program", "-R", "that passes")
+        self.assertEqual(code, 0, output)
+        code, output = self.run_tests("--program", "nothing")
+        self.assertEqual(code, 1, output)
+        self.assertIn("has no test nothing", output)
         for words in (("-R", "("), ("nowhere",), ("--quick", "--full"), ("-R", "no such case")):
             self.assertEqual(self.run_tests(*words)[0], 2, words)
 
