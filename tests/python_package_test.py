@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Installs the package python/ into a private environment, type-checks it and runs its tests, and the
-plots of docs/results.md.
+plots of docs/results.md; at night (ATTNBENCH_TEST_TIER=full) its figures with the oldest Altair, too.
 
     python_package_test.py PROGRAM ENVIRONMENT [PYTEST'S ARGUMENTS]
         PROGRAM: the built attnbench; ENVIRONMENT: a folder for a private Python environment
@@ -24,17 +24,20 @@ NEEDED = ("hatchling", "pandas", "altair", "jsonschema", "pytest", "mypy", "pand
 OLDEST = (*re.findall(r'"(altair)>=([\d.]+)"', (ROOT / "python/pyproject.toml").read_text())[0], "toolz")
 
 
-def prepared(folder):
-    """Makes the environment once, and beside it the oldest Altair; why it could not be made, or nothing."""
+def prepared(folder, oldest):
+    """Makes the environment once, and beside it the oldest Altair where that is asked for; why it could
+    not be made, or nothing."""
     ready = folder / ".ready"
-    wanted = " ".join((*NEEDED, *OLDEST))
+    wanted = " ".join((*NEEDED, *(OLDEST if oldest else ())))
     if ready.exists() and ready.read_text() == wanted:
         return ""
     name, version, helper = OLDEST
     # What is imported is compiled then; compiling all of it takes longer than the tests.
     pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile"]
-    for command in ([sys.executable, "-m", "venv", "--clear", folder], [*pip, *NEEDED],
-                    [*pip, "--no-deps", "--target", folder / "oldest", f"{name}=={version}", helper]):
+    commands = [[sys.executable, "-m", "venv", "--clear", folder], [*pip, *NEEDED]]
+    if oldest:
+        commands.append([*pip, "--no-deps", "--target", folder / "oldest", f"{name}=={version}", helper])
+    for command in commands:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
             return (done.stdout.strip() or "no reason given").splitlines()[-1]
@@ -66,7 +69,8 @@ def surroundings(program, folder):
 
 def main():
     program, folder = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-    reason = prepared(folder)
+    oldest = os.environ.get("ATTNBENCH_TEST_TIER") == "full"
+    reason = prepared(folder, oldest)
     if reason:
         on_ci = bool(os.environ.get("CI"))
         print(f"{'failed' if on_ci else 'skipped'}: needs {', '.join(NEEDED)}: {reason}")
@@ -77,11 +81,13 @@ def main():
     tests = ROOT / "tests/python"
     surrounding = surroundings(program, folder)
     pytest = [python, "-m", "pytest", "-q", "-o", f"cache_dir={cache / 'pytest'}", *sys.argv[3:]]
-    for command, more in (
-            ([python, "-m", "mypy", "--config-file", ROOT / "python/pyproject.toml",
-              "--cache-dir", cache / "mypy", ROOT / "python/src/attnbench", tests], {}),
-            ([*pytest, tests], {}),
-            ([*pytest, tests / "test_figure.py"], {"PYTHONPATH": str(folder / "oldest")})):
+    commands = [
+        ([python, "-m", "mypy", "--config-file", ROOT / "python/pyproject.toml",
+          "--cache-dir", cache / "mypy", ROOT / "python/src/attnbench", tests], {}),
+        ([*pytest, tests], {})]
+    if oldest:
+        commands.append(([*pytest, tests / "test_figure.py"], {"PYTHONPATH": str(folder / "oldest")}))
+    for command, more in commands:
         code = subprocess.run(command, env={**surrounding, **more}, cwd=folder).returncode
         # 5: arguments of the caller select no test of this call.
         if code != 0 and not (code == 5 and sys.argv[3:]):
