@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "tests/attention/fixture.hpp"
 #include "tests/attention/memory_count.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/tier.hpp"
 
 using namespace attnbench;
 using test::relative_error;
@@ -103,10 +103,8 @@ TEST_CASE("streams: tokens of 16 bits are summed in float32") {
 
 TEST_CASE("streams: long ones neither grow the memory nor drift") {
   const at::NoGradGuard no_grad;
-  const char* const tier = std::getenv("ATTNBENCH_TEST_TIER");  // of tests/run.py
-  const bool whole = tier != nullptr && std::string(tier) == "full";
   constexpr std::int64_t kBlock = 2000, kWarm = 10000;
-  const std::int64_t tokens = whole ? 1000000 : 100000;
+  const std::int64_t tokens = test::at_night() ? 1000000 : 100000;
   int seen = 0;
   for (const auto& name : builtins().mechanisms()) {
     const auto made = streamed(name, causal(kBlock, Dtype::float32, 1));
