@@ -28,7 +28,8 @@ near.shares_heads = True
 def fails(query, key, value, causal: bool):
     raise RuntimeError("no such thing")
 """
-SHORT: dict[str, Any] = {"now": True, "threads": 1, "progress": "none"}
+SHORT: dict[str, Any] = {"now": True, "threads": 1, "progress": "none", "rounds": 1}
+TWO_ROUNDS: dict[str, Any] = {**SHORT, "rounds": 2, "no_report": True}
 
 
 T: Any = Stand()
@@ -49,7 +50,7 @@ def own(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_function_is_measured_in_the_sizes_of_its_tensors(own: Any) -> None:
     tensors: list[Any] = [Stand((2, 4, 16, 8)), *[Stand((2, 2, 24, 8), requires_grad=True)] * 2]
     found = attnbench.measure(
-        own.near, *tensors, causal=False, slope=0.5, rounds=2, out="kept/run", **SHORT
+        own.near, *tensors, causal=False, slope=0.5, out="kept/run", **TWO_ROUNDS
     )
     sizes = dict(batch=2, heads=4, kv_heads=2, length=16, key_length=24, head_dim=8, value_dim=8)
     assert sizes.items() <= found.record["problem"].items()
@@ -91,7 +92,7 @@ def test_several_cells_are_refused(own: Any) -> None:
     wide: Any = Stand((1, 2, 24, 8))
     with pytest.raises(ValueError, match="2 cells; expected one value of each option"):
         attnbench.measure(
-            own.near, T, wide, wide, causal=False, slope=[0.1, 0.2], rounds=1, **SHORT
+            own.near, T, wide, wide, causal=False, slope=[0.1, 0.2], **SHORT
         )
 
 
