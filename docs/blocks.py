@@ -116,7 +116,8 @@ def claims_block(claims):
         text = claims.counts(claims.by_paper) + ".\n"
         for paper, all_of_it in claims.by_paper.items():
             text += f"\n## {claims.titles[paper]}\n\n{claims.counts([paper])}: "
-            text += f"[its figures and suites]({link(paper_page(paper), document)}).\n\n"
+            page = "docs/suites.md" if paper == "ours" else paper_page(paper)
+            text += f"[its figures and suites]({link(page, document)}).\n\n"
             text += row(["claim", "published", "verdict", "found"]) + "|---|---|---|---|\n"
             text += "".join(claim_row(claim, document) for claim in all_of_it
                             if not claim.get("not_run"))
@@ -260,7 +261,7 @@ def with_block(text, block, file, name):
 
 def wanted(program, index):
     """[(file, its text with all of its blocks)]."""
-    claims = Claims(program, index.papers)
+    claims = Claims(program, {**index.papers, "ours": "Questions of our own"})
     blocks = [("docs/gallery.md", "figures", gallery_block), ("suites/README.md", "suites", suites_block),
               ("docs/claims.md", "claims", claims_block(claims)),
               ("docs/measured.md", "machines", machines_block(program))]

@@ -30,8 +30,9 @@ std::string unknown(const std::string& kind, const std::string& word,
   return "no " + kind + " \"" + text::quotable(word) + "\"; " + text::suggestion(word, known);
 }
 
+/// The papers, and "ours": what is asked here of suites that follow none.
 std::vector<std::string> paper_names() {
-  std::set<std::string> names;
+  std::set<std::string> names{"ours"};
   for (const suite::PaperFigure& figure : suite::paper_figures()) names.insert(figure.paper);
   return {names.begin(), names.end()};
 }
