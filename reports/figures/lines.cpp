@@ -145,6 +145,9 @@ Json disturbed_legend() {
             {"symbolFillColor", "transparent"},
             {"symbolStrokeColor", "#808080"},
             {"symbolStrokeWidth", disturbed_width},
+            // Vega places a label by the width of the stroke, into the ring, whatever its offset,
+            // and trims blanks that nothing stands before.
+            {"labelExpr", "'\u200b\u00a0\u00a0\u00a0' + datum.label"},
             {"labelLimit", 300}}}};
 }
 
