@@ -20,7 +20,7 @@ std::filesystem::path library() {
   return std::filesystem::path(here.dli_fname).parent_path() / "libattnbench-python.so";
 }
 
-Bridge& load() {
+Bridge* start(bool preload) {
   const std::string refusal = ATTNBENCH_PYTHON_REFUSAL;
   if (!refusal.empty()) {
     throw UnsupportedError("this worker was built without Python, since " + refusal + remedy);
@@ -33,19 +33,27 @@ Bridge& load() {
     throw UnsupportedError("the bridge to Python cannot be loaded (" +
                            std::string(why != nullptr ? why : file.string()) + ")" + remedy);
   }
-  using Start = Bridge*();
-  auto* const start = reinterpret_cast<Start*>(dlsym(handle, "attnbench_start_python"));
-  if (start == nullptr) {
+  using Start = Bridge*(bool);
+  auto* const entry = reinterpret_cast<Start*>(dlsym(handle, "attnbench_start_python"));
+  if (entry == nullptr) {
     throw UnsupportedError(file.string() + " is of another attnbench: build again");
   }
-  return *start();
+  return entry(preload);
 }
 
 }  // namespace
 
 Bridge& bridge() {
-  if (started == nullptr) started = &load();
+  if (started == nullptr) started = start(false);
   return *started;
+}
+
+void preload() {
+  try {
+    start(true);
+  } catch (const std::exception&) {
+    return;  // bridge() says it again
+  }
 }
 
 Bridge* started_bridge() { return started; }

@@ -2,7 +2,8 @@
 //
 // Its implementation is a library of its own (attention/python/bridge/), loaded at the first call
 // of bridge(): neither the worker nor a plan without mechanisms in Python has libpython in it. Only
-// children of the worker call bridge(): a process that has started Python does not fork.
+// children call bridge(): a process that has used Python does not fork. One that has preloaded it
+// does, and its children begin a second sooner.
 //
 // A word names a mechanism: python:FILE.py:NAME or python:PACKAGE.MODULE:NAME.
 #pragma once
@@ -64,6 +65,9 @@ class Bridge {
 /// Starts Python at the first call. Throws UnsupportedError, with the reason and what to do, where
 /// this worker was built without it or the Python that is there is not the one it was built with.
 Bridge& bridge();
+/// Starts Python and imports PyTorch, for the children of this process that call bridge(). Where
+/// that fails, bridge() says why.
+void preload();
 /// The bridge where Python was started in this process; null elsewhere.
 Bridge* started_bridge();
 

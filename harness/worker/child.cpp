@@ -116,6 +116,7 @@ void become_child(const ChildSetup& setup, pid_t worker, std::int64_t limit_byte
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (const int descriptor : private_descriptors()) close(descriptor);
+  private_descriptors().clear();  // the numbers are another's from now on
   redirect(setup.log);
   if (setup.limits_memory) limit_memory(limit_bytes);
   reset_floating_point();  // before the first thread is started, which inherits it

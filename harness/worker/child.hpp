@@ -53,6 +53,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  /// Sends it a message. Throws ChannelError where the child is gone.
+  void send(const Json& message) { channel_.send(message); }
   /// The child's next message, waiting up to `seconds` for it; nothing where none came, or where it
   /// ended. Throws ChannelError for a message without the seal.
   std::optional<Json> receive(double seconds);

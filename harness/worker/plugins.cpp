@@ -159,17 +159,13 @@ std::string Loaded::python_home(const std::string& mechanism) const {
   return found == python.end() ? "" : process::home_of(found->second.word);
 }
 
-Loaded load_all(const std::vector<std::string>& paths, double limit_seconds,
-                const std::function<void(const std::string& path)>& on_step) {
+Loaded load_all(const std::vector<std::string>& paths, std::vector<PythonPlugin> in_python,
+                double limit_seconds, const std::function<void(const std::string& path)>& on_step) {
   Loaded loaded;
-  const auto announce = [&](const std::string& path) {
-    if (on_step) on_step(path);
-  };
-  std::vector<PythonPlugin> in_python = python_plugins(paths, limit_seconds, announce);
   auto next = in_python.begin();
   for (const std::string& path : paths) {
     const std::set<std::string> before = names_of(loaded);
-    announce(path);
+    if (on_step) on_step(path);
     const bool is_script = process::is_python(path);
     loaded.plugins.push_back(is_script ? load_python(std::move(*next++), loaded)
                                        : load(path, loaded, limit_seconds));

@@ -41,7 +41,10 @@ struct Loaded {
 /// implementations alone. A plugin that crashes, throws, clashes or does not come back within
 /// `limit_seconds` is left out and said to be so. `on_step` is told which of them is next: one may
 /// misbehave only where it stays.
-Loaded load_all(const std::vector<std::string>& paths, double limit_seconds = 25,
+///
+/// `in_python` are those of `paths` that are in Python, in order, as python_plugins returns them.
+Loaded load_all(const std::vector<std::string>& paths, std::vector<PythonPlugin> in_python = {},
+                double limit_seconds = 25,
                 const std::function<void(const std::string& path)>& on_step = {});
 
 /// An addition to the reason why a cell or a check failed that needs something of a plugin, such as

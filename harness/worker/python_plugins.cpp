@@ -32,6 +32,17 @@ std::string hash_of(const std::string& file) {
   }
 }
 
+/// The plugins in Python among `words`, without what they declare.
+std::vector<PythonPlugin> named_in(const std::vector<std::string>& words) {
+  std::vector<PythonPlugin> plugins;
+  for (const std::string& word : words) {
+    if (process::is_python(word)) {
+      plugins.push_back({PluginName(word).path, process::mechanism_of(word), {}, {}});
+    }
+  }
+  return plugins;
+}
+
 std::string build_text() {
   const Stamp build = stamp();
   return build.attnbench + " " + std::to_string(build.abi) + " " + build.torch;
@@ -132,15 +143,34 @@ double all_samples(const std::map<std::string, result::TimingRound>& timing) {
 
 }  // namespace
 
+void to_json(Json& json, const PythonPlugin& plugin) {
+  json = {{"word", plugin.word},
+          {"mechanism", plugin.mechanism},
+          {"description", plugin.description},
+          {"outcome", to_json(plugin.outcome)}};
+}
+
+void from_json(const Json& json, PythonPlugin& plugin) {
+  json.at("word").get_to(plugin.word);
+  json.at("mechanism").get_to(plugin.mechanism);
+  json.at("description").get_to(plugin.description);
+  plugin.outcome = outcome_from(json.at("outcome"));
+}
+
+std::optional<std::vector<PythonPlugin>> remembered_plugins(const std::vector<std::string>& words) {
+  std::vector<PythonPlugin> plugins = named_in(words);
+  for (PythonPlugin& plugin : plugins) {
+    auto known = remembered(plugin.word);
+    if (!known) return std::nullopt;
+    plugin.description = std::move(*known);
+  }
+  return plugins;
+}
+
 std::vector<PythonPlugin> python_plugins(const std::vector<std::string>& words,
                                          double limit_seconds,
                                          const std::function<void(const std::string&)>& on_step) {
-  std::vector<PythonPlugin> plugins;
-  for (const std::string& word : words) {
-    if (process::is_python(word)) {
-      plugins.push_back({PluginName(word).path, process::mechanism_of(word), {}, {}});
-    }
-  }
+  std::vector<PythonPlugin> plugins = named_in(words);
   std::vector<PythonPlugin*> unknown;
   for (PythonPlugin& plugin : plugins) {
     if (auto known = remembered(plugin.word)) {

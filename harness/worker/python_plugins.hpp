@@ -1,11 +1,12 @@
 // Mechanisms in Python as the worker has them: what they declare is asked of Python in a child,
 // once, and remembered until a file on which it depends changes. The worker itself never starts
-// Python.
+// Python: PythonHost does.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct PythonPlugin {
   python::Description description;
   Outcome outcome;  ///< ok, or why it cannot be used
 };
+void to_json(nlohmann::json& json, const PythonPlugin& plugin);
+void from_json(const nlohmann::json& json, PythonPlugin& plugin);
+
+/// The plugins among `words` that are in Python, in order, where the declarations of all of them
+/// are remembered and no file of theirs has changed; else nothing.
+std::optional<std::vector<PythonPlugin>> remembered_plugins(const std::vector<std::string>& words);
 
 /// The plugins among `words` that are in Python, in order. Words whose declarations are not
 /// remembered, or whose files have changed, are asked in a child for each file; where that one

@@ -10,6 +10,7 @@
 
 #include "attention/plugin/floating_point.hpp"
 #include "attention/torch/cuda.hpp"
+#include "core/process/python_word.hpp"
 #include "core/protocol.hpp"
 #include "core/schema/result_check.hpp"
 #include "core/text/format.hpp"
@@ -63,11 +64,19 @@ Worker::Worker(process::Channel supervisor) : supervisor_(std::move(supervisor))
   keep_from_children(supervisor_.descriptor());
 }
 
+Worker::Worker(process::Channel supervisor, Loaded loaded, int threads)
+    : Worker(std::move(supervisor)) {
+  loaded_ = std::move(loaded);
+  threads_ = threads;
+  greeted_ = true;
+  hosts_python_ = true;
+}
+
 void Worker::serve() {
   try {
     do {
       wait();
-      if (job_) watch_child();
+      if (job_ && job_->child) watch_child();
     } while (read_requests());
   } catch (const process::ChannelError&) {
     // The supervisor is gone; ~Job ends the child.
@@ -78,14 +87,16 @@ void Worker::wait() {
   std::array<pollfd, 3> waiting{
       {{supervisor_.descriptor(), POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}}};
   if (job_) {
-    waiting[1].fd = job_->child->message_descriptor();
-    waiting[2].fd = job_->child->end_descriptor();
+    const Child& working = job_->child ? *job_->child : python_->process();
+    waiting[1].fd = working.message_descriptor();
+    waiting[2].fd = working.end_descriptor();
   }
   poll(waiting.data(), waiting.size(), job_ ? wait_milliseconds : -1);
   if (waiting[0].revents != 0 && !supervisor_.fill()) {
     throw process::ChannelError("the supervisor closed the connection");
   }
-  if (job_) read_messages();
+  if (job_ && job_->child) read_messages();
+  if (job_ && !job_->child) read_python();
 }
 
 bool Worker::read_requests() {
@@ -96,12 +107,16 @@ bool Worker::read_requests() {
       return false;
     }
     if (type == "cancel") {
-      if (job_) end_job({{"type", "cancelled"}, {"cell", job_->task.cell}});
+      if (job_ && !job_->child) {
+        python_->process().send(*request);
+      } else if (job_) {
+        end_job({{"type", "cancelled"}, {"cell", job_->task.cell}});
+      }
       continue;
     }
     try {
       if (auto task = child_task(*request, loaded_)) {
-        begin(std::move(*task));
+        begin(std::move(*task), *request);
       } else {
         supervisor_.send(answer(type, *request));
       }
@@ -123,7 +138,19 @@ Json Worker::answer(const std::string& type, const Json& request) {
     return all;
   }
   if (type == "plan") {
-    return protocol::PlanAnswer{plan(loaded_, request.get<protocol::Plan>().cells)};
+    return protocol::PlanAnswer{planned(request.get<protocol::Plan>().cells)};
+  }
+  // Of a PythonHost.
+  if (type == "declarations") {
+    const auto plugins = python_plugins(request.at("words").get<std::vector<std::string>>(),
+                                        request.at("limit_seconds").get<double>(),
+                                        [this](const std::string& word) { say_loading(word); });
+    return {{"type", type}, {"plugins", plugins}};
+  }
+  if (type == "load") {
+    loaded_ = load_all(request.at("paths").get<std::vector<std::string>>(),
+                       request.at("plugins").get<std::vector<PythonPlugin>>());
+    return {{"type", type}};
   }
   throw UsageError("no such request");
 }
@@ -132,19 +159,86 @@ Json Worker::hello(const protocol::Hello& request) {
   threads_ = request.threads;
   // Not in every child: it takes a second, and children share what the worker has loaded.
   if (is_cuda(request.device)) load_torch_cuda();
-  if (!greeted_) {
-    constexpr double patience_seconds = 25;  // less than the supervisor's
-    loaded_ = load_all(request.plugins, patience_seconds, [this](const std::string& path) {
-      supervisor_.send({{"type", "loading"}, {"plugin", path}});
-    });
-  }
+  if (!greeted_) loaded_ = load(request.plugins);
   greeted_ = true;
   return protocol::HelloAnswer{protocol::version, getpid(), stamp(), loaded_.plugins};
 }
 
-void Worker::begin(ChildTask task) {
+Loaded Worker::load(const std::vector<std::string>& paths) {
+  constexpr double patience_seconds = 25;  // less than the supervisor's
+  const auto announce = [this](const std::string& path) { say_loading(path); };
+  auto in_python = remembered_plugins(paths);
+  if (!in_python) {
+    try {
+      in_python = python().declarations(paths, patience_seconds, announce);
+    } catch (const process::ChannelError&) {
+      python_.reset();  // a child for each word says more of what is wrong
+      in_python = python_plugins(paths, patience_seconds, announce);
+    }
+  }
+  Loaded loaded = load_all(paths, *in_python, patience_seconds, announce);
+  if (!python_) return loaded;
+  std::vector<std::string> sound;
+  for (const PluginSpec& plugin : loaded.plugins) {
+    if (process::is_python(plugin.path) || plugin.status == "ok") sound.push_back(plugin.path);
+  }
+  python_->load(sound, *in_python);
+  return loaded;
+}
+
+bool Worker::runs_in_python(const std::string& mechanism) const {
+  const auto found = loaded_.python.find(mechanism);
+  return found != loaded_.python.end() && found->second.outcome.status == Status::ok;
+}
+
+PythonHost& Worker::python() {
+  if (!python_) python_ = std::make_unique<PythonHost>(loaded_, threads_);
+  return *python_;
+}
+
+void Worker::say_loading(const std::string& plugin) {
+  supervisor_.send({{"type", "loading"}, {"plugin", plugin}});
+}
+
+/// Cells in Python are planned where they run.
+std::vector<Forecast> Worker::planned(const std::vector<Cell>& cells) {
+  std::vector<Cell> here, in_python;
+  for (const Cell& cell : cells) {
+    (runs_in_python(cell.mechanism) ? in_python : here).push_back(cell);
+  }
+  if (hosts_python_ || in_python.empty()) return plan(loaded_, cells);
+  std::vector<Forecast> there;
+  try {
+    there = python().plan(in_python);
+  } catch (const process::ChannelError&) {
+    python_.reset();
+    return plan(loaded_, cells);
+  }
+  std::vector<Forecast> ours = plan(loaded_, here);
+  std::vector<Forecast> all;
+  auto next = ours.begin();
+  auto next_there = there.begin();
+  for (const Cell& cell : cells) {
+    all.push_back(std::move(*(runs_in_python(cell.mechanism) ? next_there++ : next++)));
+  }
+  return all;
+}
+
+void Worker::begin(ChildTask task, const Json& request) {
   if (!greeted_) throw UsageError("say hello first");
   if (job_) throw UsageError("a child is at work");
+  Job job;
+  job.started_at = text::now_text();
+  if (!hosts_python_ && runs_in_python(task.mechanism)) {
+    python().process().send(request);
+  } else {
+    job.child = start(task);
+  }
+  job.task = std::move(task);
+  job_ = std::move(job);
+}
+
+std::unique_ptr<Child> Worker::start(const ChildTask& task) {
   const protocol::ChildRequest& request = task.request;
   ChildSetup setup;
   setup.log = request.log;
@@ -152,17 +246,13 @@ void Worker::begin(ChildTask task) {
   setup.limit_seconds = request.limits.seconds;
   setup.memory_bytes = request.limits.memory_bytes;
   setup.limits_memory = !is_cuda(task.device);
-  Job job;
-  job.started_at = text::now_text();
-  job.child = std::make_unique<Child>(setup, [&](process::Channel& channel) {
+  return std::make_unique<Child>(setup, [&](process::Channel& channel) {
     setup_device(task.device, request.limits.device_bytes);
     protocol::Answer answer = task.work(channel).get<protocol::Answer>();
     refuse_changed_environment(answer);
     answer.type = "done";
     channel.send(answer);
   });
-  job.task = std::move(task);
-  job_ = std::move(job);
 }
 
 void Worker::read_messages() {
@@ -180,6 +270,19 @@ void Worker::read_messages() {
     if (type == "progress") pass_on(*message);
   }
   if (job_->child->ended()) finish(job_->child->outcome());
+}
+
+/// Forwards what the host of Python says; its answer ends the job.
+void Worker::read_python() {
+  while (const auto message = python_->process().receive(0)) {
+    const std::string type = protocol::type_of(*message);
+    if (type != "heartbeat" && type != "progress") return end_job(*message);
+    supervisor_.send(*message);
+  }
+  if (!python_->process().ended()) return;
+  const Outcome outcome = python_->process().outcome();
+  python_.reset();
+  finish(outcome);
 }
 
 /// Forwards the part of progress that is shown; numbers that are not finite arrive as null, and are
@@ -235,7 +338,7 @@ void Worker::finish(protocol::Answer answer) {
     answer.further.update({{"cell", task.cell},
                            {"round", task.round},
                            {"started_at", job_->started_at},
-                           {"wall_seconds", job_->child->elapsed_seconds()}});
+                           {"wall_seconds", job_->elapsed_seconds()}});
   } else if (task.type == "check") {
     answer.further.emplace("properties", Json::array());
     answer.further.emplace("mechanism", task.mechanism);

@@ -153,6 +153,12 @@ def gap(query, key, value):
     raise RuntimeError("\nwhat is wrong\n  a long story")
 gap.patterns = ["bidirectional"]
 gap.reference = "softmax"
+
+def parent(query, key, value):
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+parent.patterns = ["bidirectional"]
+parent.reference = "softmax"
 )";
 
 const char* const declared = R"(import torch
@@ -244,6 +250,7 @@ const std::vector<Fault> some_faults{
     {"exits", "error", "bad.py:47: SystemExit: 3.*"},
     {"remembers", "wrong", "bad.py:70: .*"},
     {"faults", "crashed", "bad.py:129: the process .*"},
+    {"parent", "crashed", "bad.py:144: the process was killed by .*"},
     {"openmp", "measured", ""},
     {"text", "error", "bad.py:87: ValueError: broken .*udcff text.*"},
     {"refuses", "unsupported", "bad.py:96: NotImplementedError: only on Tuesdays.*"},

@@ -385,13 +385,18 @@ class PythonBridge final : public Bridge {
 }  // namespace
 }  // namespace attnbench::python
 
-/// Starts Python once: a failed start is not tried again, but said again. The bridge lives as long
-/// as the process.
-extern "C" __attribute__((visibility("default"))) attnbench::python::Bridge*
-attnbench_start_python() {
+/// Starts Python once: a failed start is not tried again, but said again, in the processes that are
+/// forked later, too. The bridge lives as long as the process; there is none where Python is only
+/// preloaded.
+extern "C" __attribute__((visibility("default"))) attnbench::python::Bridge* attnbench_start_python(
+    bool preload) {
   static std::string failure;
   if (!failure.empty()) throw attnbench::UnsupportedError(failure);
   try {
+    if (preload) {
+      attnbench::python::preload_interpreter();
+      return nullptr;
+    }
     attnbench::python::start_interpreter();
   } catch (const std::exception& error) {
     failure = error.what();

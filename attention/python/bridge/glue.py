@@ -158,6 +158,13 @@ def start(loaded, built_python, built_torch):
     torch = importlib.import_module("torch")
 
 
+def seed():
+    """Gives this copy of a process random numbers of its own where a library keeps those of its import."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed()
+
+
 def openmp_runtimes():
     """The file names of all OpenMP runtimes in this process."""
     found = set()

@@ -222,7 +222,7 @@ void Surroundings::restore() const {
   }
 }
 
-void start_interpreter() {
+void preload_interpreter() {
   const Surroundings before(true);
   if (Py_IsInitialized() != 0) {
     PyOS_AfterFork_Child();  // a Python hosts the worker, and this process is a copy of it
@@ -230,7 +230,6 @@ void start_interpreter() {
     initialize(program());
   }
   remember_handlers();
-  pthread_atfork(nullptr, nullptr, [] { forked = true; });
   try {
     load_glue();
     glue("start")(loaded_torch(), ATTNBENCH_PYTHON_VERSION, ATTNBENCH_PYTHON_TORCH);
@@ -238,6 +237,20 @@ void start_interpreter() {
     rethrow(error);
   }
   before.restore();
+}
+
+void start_interpreter() {
+  if (glue_dictionary == nullptr) {
+    preload_interpreter();
+  } else {
+    PyOS_AfterFork_Child();  // this process is a copy of one that has preloaded it
+    try {
+      glue("seed")();
+    } catch (const py::error_already_set& error) {
+      rethrow(error);
+    }
+  }
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
   // The autograd engine must not be entered with the lock; each call takes it anew.
   PyEval_SaveThread();
 }

@@ -53,7 +53,11 @@ class Surroundings {
   at::Tensor generator_;                  ///< undefined where it is not kept
 };
 
-/// Starts Python; the lock is free afterwards. Throws UnsupportedError, with what to do.
+/// Starts Python and imports PyTorch; the lock is this thread's afterwards, as children that are
+/// forked then expect it. Throws UnsupportedError, with what to do.
+void preload_interpreter();
+/// Starts Python, or goes on with the one that the parent process has preloaded; the lock is free
+/// afterwards. Throws as `preload_interpreter` does.
 void start_interpreter();
 
 /// Ends a copy of this process that a call has forked and returned from: its answer is the

@@ -13,7 +13,7 @@ namespace {
 PluginSpec loaded(const std::string& on_load, double limit_seconds = 60) {
   const test::Variable told("MISBEHAVE_ON_LOAD", on_load);
   const worker::Loaded all =
-      worker::load_all({test::build_folder() + "/lib/libmisbehave.so"}, limit_seconds);
+      worker::load_all({test::build_folder() + "/lib/libmisbehave.so"}, {}, limit_seconds);
   CHECK(all.registry.mechanisms() == Registry::with_builtins().mechanisms());
   return all.plugins.at(0);
 }
