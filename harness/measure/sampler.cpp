@@ -68,12 +68,14 @@ bool enough_clean(std::size_t clean, std::size_t all, int min_samples) {
 
 Samples sample(Stopwatch& stopwatch, const SamplingRule& rule, const std::function<void()>& body,
                const std::function<void()>& prepare) {
-  warm_up(stopwatch, rule, body, prepare);
   Samples samples;
+  const double begin = stopwatch.now();
+  warm_up(stopwatch, rule, body, prepare);
   const std::size_t most = static_cast<std::size_t>(std::max(1, rule.max_samples));
   std::size_t next_test = static_cast<std::size_t>(std::max(1, rule.min_samples));
   std::vector<double> clean;
   const double start = stopwatch.now();
+  samples.warm_up_seconds = start - begin;
   while (samples.stop.empty()) {
     if (prepare) prepare();
     const double seconds = stopwatch.time(body);

@@ -22,6 +22,7 @@ struct Samples {
   std::vector<std::size_t> preempted;  ///< indices, rising
   std::string stop;                    ///< "interval", "time" or "samples"
   bool disturbed = false;              ///< too few are clean, see `enough_clean`
+  double warm_up_seconds = 0;          ///< before the first of them
 
   /// Samples that are not preempted; all of them where `disturbed`.
   std::vector<double> counted() const;

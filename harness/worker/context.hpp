@@ -55,11 +55,33 @@ class ChildContext final : public tasks::Context {
   const Registry& registry() const override { return registry_; }
   ProcessRank process_rank() const override { return settings_.process_rank; }
 
+  /// Runs a part of the round and notes what it took, without what `measure` notes meanwhile.
+  template <class Part>
+  auto phase(const std::string& name, const Part& part) {
+    const PhaseClock clock(*this, name);
+    return part();
+  }
+
   /// What the context saw, with threads and cpus. `lost_share` is of all its life, on the CPU. The
   /// caller adds the check, and the sections that Work::run returns (memory, metrics, chosen).
   result::Measured measured();
 
  private:
+  class PhaseClock {
+   public:
+    PhaseClock(ChildContext& context, std::string name);
+    ~PhaseClock();
+    PhaseClock(const PhaseClock&) = delete;
+    PhaseClock& operator=(const PhaseClock&) = delete;
+
+   private:
+    ChildContext& context_;
+    const std::string name_;
+    const double begin_, noted_before_;
+  };
+
+  double noted_seconds() const;
+  double calibrated();
   /// The samples that count; `timing` gets all of them, and the interference with each.
   std::vector<double> counted_samples(const tasks::Body& body, result::TimingRound& timing);
   /// The samples, on a CUDA device of a recorded graph where the body is short and can be recorded
@@ -79,6 +101,7 @@ class ChildContext final : public tasks::Context {
   double begin_ = 0;
   std::vector<double> calibrations_;
   std::map<std::string, result::TimingRound> timing_;
+  std::map<std::string, double> phases_;  ///< seconds by the names of core/phases.hpp
   double last_progress_ = 0;
 };
 
