@@ -101,7 +101,7 @@ class ChildContext final : public tasks::Context {
   double begin_ = 0;
   std::vector<double> calibrations_;
   std::map<std::string, result::TimingRound> timing_;
-  std::map<std::string, double> phases_;  ///< seconds by the names of core/phases.hpp
+  std::map<std::string, double> phases_;  ///< seconds by the name of the part
   double last_progress_ = 0;
 };
 
