@@ -18,10 +18,20 @@
 namespace attnbench::tasks {
 namespace {
 
-constexpr std::int64_t least_rows = 32;
-constexpr std::int64_t fewest_timed_rows = 8;
+/// How many sampled rows the definition is asked for: as many as it computes in `seconds`.
+struct RowBudget {
+  std::int64_t fewest;
+  std::int64_t most;
+  double seconds;
+};
+/// Of the first round, which compares the rest with the composite form.
+constexpr RowBudget of_values{8, 32, 0.25};
+constexpr RowBudget of_gradient{4, 32, 0.5};
+constexpr std::int64_t fewest_timed_rows = 4;
 constexpr std::int64_t max_timed_rows = 4096;
 constexpr double naive_bytes_limit = 2.0 * (1 << 30);
+
+constexpr const char* definition = "definition in double";
 
 double seconds_now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -208,11 +218,32 @@ CheckSection compared(const ExpectedRows& expected, const std::vector<double>& g
   CheckSection section;
   section.rows = expected.rows.size();
   section.tolerance = bars.value;
+  section.reference = definition;
   section.error = if_finite(error);
+  section.max_error = if_finite(max_difference(got, expected.want));
   const std::string wrong = wrong_row(
       expected, got, std::max(root_mean_square(expected.want), bars.smallest), bars.value, naive);
   if (!wrong.empty()) section.mark_wrong(wrong);
   return section;
+}
+
+/// Compares rows of the output with the definition: `first` and as many sampled ones as the budget
+/// allows.
+CheckSection check_within(const MixCase& mix, const Problem& problem, const at::Tensor& output,
+                          const Rows& first, const RowBudget& budget, const Naive& naive) {
+  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
+  const auto check = [&](const Rows& rows) {
+    return compared(expected_rows(mix, problem, exact, rows), rows_of(output, rows), naive);
+  };
+  Rows rows = sampled_rows(problem, budget.fewest, mix.seed);
+  rows.insert(rows.end(), first.begin(), first.end());
+  const double start = seconds_now();
+  const CheckSection section = check(rows);
+  const double once = (seconds_now() - start) / static_cast<double>(rows.size());
+  const auto affordable = static_cast<std::int64_t>(
+      std::min(static_cast<double>(budget.most), budget.seconds / std::max(once, 1e-9)));
+  if (!section.ok() || affordable < 2 * budget.fewest) return section;
+  return check(sampled_rows(problem, affordable, mix.seed + 1));
 }
 
 }  // namespace
@@ -253,7 +284,7 @@ CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& 
   CheckSection section;
   section.rows = rows.size();
   section.tolerance = if_finite(may.bar);
-  section.reference = "definition in double";
+  section.reference = definition;
   section.error = if_finite(error);
   section.max_error = if_finite(max_difference(got, want));
   section.rounding_error = if_finite(rounding);
@@ -293,10 +324,10 @@ CheckSection check_values(const MixCase& mix) {
   if (const std::string bad = not_finite_in(output); !bad.empty()) {
     return found_wrong("it returned " + bad);
   }
-  const Rows rows = sampled_rows(problem, least_rows, mix.seed);
   const at::Tensor composite = composite_output(mix);
-  CheckSection section =
-      check_rows(mix, problem, rows, rows_of(output, rows), rows_or_none(composite, rows));
+  CheckSection section = check_within(mix, problem, output, {}, of_values, [&](const Rows& some) {
+    return rows_or_none(composite, some);
+  });
   section.after_call = after_call.note();
   const bool cancels = section.rounding_error.value_or(0) > tolerance(problem.dtype).most;
   if (!section.ok() || !composite.defined() || cancels) return section;
@@ -319,20 +350,8 @@ CheckSection check_output(const MixCase& mix, const Problem& problem, const at::
   if (const std::string bad = not_finite_in(output); !bad.empty()) {
     return found_wrong("it returned " + bad);
   }
-  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
-  const auto check = [&](const Rows& rows) {
-    return compared(expected_rows(mix, problem, exact, rows), rows_of(output, rows),
-                    [&](const Rows& some) { return rows_or_none(composite_output(mix), some); });
-  };
-  Rows rows = sampled_rows(problem, fewest_timed_rows, mix.seed);
-  rows.insert(rows.end(), first.begin(), first.end());
-  const double start = seconds_now();
-  const CheckSection section = check(rows);
-  const double once = (seconds_now() - start) / static_cast<double>(rows.size());
-  const auto affordable = static_cast<std::int64_t>(
-      std::min(static_cast<double>(max_timed_rows), seconds / std::max(once, 1e-9)));
-  if (!section.ok() || affordable < 2 * fewest_timed_rows) return section;
-  return check(sampled_rows(problem, affordable, mix.seed + 1));
+  return check_within(mix, problem, output, first, {fewest_timed_rows, max_timed_rows, seconds},
+                      [&](const Rows& some) { return rows_or_none(composite_output(mix), some); });
 }
 
 CheckSection check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
@@ -351,11 +370,11 @@ CheckSection check_mix(const MixCase& mix, bool with_gradient) {
     return found_wrong(wrong.what());
   }
   if (!with_gradient) return section;
-  // The values need the reference twice for their rows, the gradient twice for each role.
-  const double once = (seconds_now() - start) / 2;
-  const auto roles = static_cast<double>(mix.inputs.tensors.size());
-  const double affordable = 2.0 / std::max(1e-9, 2 * roles * once) * least_rows;
-  const auto rows = static_cast<std::int64_t>(std::clamp<double>(affordable, 4, least_rows));
+  // A row of a gradient needs the definition twice.
+  const double of_row = (seconds_now() - start) / static_cast<double>(section.rows.value_or(1));
+  const double affordable = of_gradient.seconds / std::max(1e-9, 2 * of_row);
+  const auto rows = static_cast<std::int64_t>(std::clamp(
+      affordable, static_cast<double>(of_gradient.fewest), static_cast<double>(of_gradient.most)));
   try {
     section.add_part("gradient", check_gradient(mix, rows), "");
   } catch (const std::bad_alloc&) {

@@ -37,8 +37,9 @@ MixCase case_of(const Registry& registry, const BlockMechanism& of, Mechanism& m
 CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                         const std::vector<double>& got, const std::vector<double>& naive = {});
 
-/// Checks the mix itself by check_rows, on at least 32 rows unless there are fewer. The naive run
-/// is the composite form, unless that is the one checked or it does not fit.
+/// Checks the mix itself on 8 to 32 rows, as many as the definition computes in a quarter of a
+/// second. The naive run is the composite form, unless that is the one checked or it does not fit;
+/// it and rounding_error are used only where an error is above the plain tolerance.
 ///
 /// The output must have the expected shape, dtype and device, must be finite everywhere and must
 /// not change after the call returned; the inputs must be unchanged. Where there is a naive run,
@@ -47,7 +48,7 @@ CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& 
 CheckSection check_values(const MixCase& mix);
 
 /// Checks the output [B, H, T, Dv] of a finished call, on the inputs of that call: finite
-/// everywhere, the rows `first` and sampled ones right. Takes as many rows, 8 to 4096, as the
+/// everywhere, the rows `first` and sampled ones right. Takes as many rows, 4 to 4096, as the
 /// definition computes in `seconds`. Uses the naive run and rounding_error only where an error is
 /// above the plain tolerance. {verdict, reason?, rows, error, tolerance}.
 CheckSection check_output(const MixCase& mix, const Problem& problem, const at::Tensor& output,
@@ -57,10 +58,12 @@ CheckSection check_output(const MixCase& mix, const Problem& problem, const at::
 CheckSection check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                               const std::vector<double>& got);
 
-/// Checks gradients: {verdict, reason?, error, tolerance, rows, roles: {ROLE: error}, naive_error?,
-/// exact_error?}. For each role the derivative of a random function of sampled output rows along a
+/// Checks gradients: {verdict, reason?, error, tolerance, rows, roles?: {ROLE: error},
+/// naive_error?, exact_error?}. The derivative of a random function of sampled output rows along a
 /// random direction, against the central difference of the definition, relative to the gradient's
-/// norm; `error` is the root mean square over roles. The inputs of the passes must be unchanged.
+/// norm: first along one direction of all roles, in which their gradients have one size. Where that
+/// is above the tolerance, or a gradient is zero, along one for each role; `error` is the root mean
+/// square over these. The inputs of the passes must be unchanged.
 ///
 /// A gradient may be small beside terms that cancel: that of queries over nearly equal slots, as
 /// before training. So where `error` is above the tolerance, whole gradients are compared with

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -114,6 +115,32 @@ std::vector<double> rows_of(const at::Tensor& output, const Rows& rows) {
   return values;
 }
 
+namespace {
+
+/// Which rows each thread asks the definition for. The rows of a head go to one thread, since many
+/// definitions prepare a head's keys once; where there are fewer heads than threads, every n-th
+/// row, since later rows of a causal mechanism cost more.
+std::vector<std::vector<std::size_t>> shared_out(const Rows& rows, std::size_t threads) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> heads;
+  for (std::size_t i = 0; i < rows.size(); ++i) heads[{rows[i].b, rows[i].h}].push_back(i);
+  std::vector<std::vector<std::size_t>> shares(threads);
+  if (heads.size() < threads) {
+    for (std::size_t i = 0; i < rows.size(); ++i) shares[i % threads].push_back(i);
+    return shares;
+  }
+  std::vector<std::int64_t> tokens(threads, 0);
+  for (const auto& [head, indices] : heads) {
+    const auto least = std::min_element(tokens.begin(), tokens.end()) - tokens.begin();
+    for (const std::size_t i : indices) {
+      shares[static_cast<std::size_t>(least)].push_back(i);
+      tokens[static_cast<std::size_t>(least)] += rows[i].t + 1;
+    }
+  }
+  return shares;
+}
+
+}  // namespace
+
 std::vector<double> reference_rows(const reference::Reference& reference, const Options& options,
                                    const Problem& problem, const reference::ReferenceInputs& inputs,
                                    const Rows& rows) {
@@ -124,14 +151,14 @@ std::vector<double> reference_rows(const reference::Reference& reference, const 
       std::clamp<std::size_t>(static_cast<std::size_t>(at::get_num_threads()), 1, count);
   std::vector<double> values(count * width);
   std::vector<std::exception_ptr> failures(threads);
-  // Every n-th row, since later rows of a causal mechanism cost more.
-  const auto share = [&](std::size_t first) {
+  const std::vector<std::vector<std::size_t>> shares = shared_out(rows, threads);
+  const auto share = [&](std::size_t thread) {
     Rows mine;
-    for (std::size_t i = first; i < count; i += threads) mine.push_back(rows[i]);
+    for (const std::size_t i : shares[thread]) mine.push_back(rows[i]);
     const std::vector<double> found = reference(options, problem, inputs, mine);
     for (std::size_t k = 0; k < mine.size(); ++k) {
       std::copy_n(found.begin() + static_cast<std::ptrdiff_t>(k * width), width,
-                  values.begin() + static_cast<std::ptrdiff_t>((first + k * threads) * width));
+                  values.begin() + static_cast<std::ptrdiff_t>(shares[thread][k] * width));
     }
   };
   std::vector<std::thread> workers;

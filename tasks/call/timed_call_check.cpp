@@ -154,8 +154,9 @@ CheckSection TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed,
     for (std::size_t i = 0; i < fresh_->copies().size(); ++i) {
       const std::int64_t token = fresh_->last_token(i);
       if (token < 0 || token >= problem.length) continue;
-      renewed.push_back({0, 0, token});
-      renewed.push_back({problem.batch - 1, problem.heads - 1, token});
+      const bool first = (i + static_cast<std::size_t>(round)) % 2 == 0;
+      renewed.push_back(first ? reference::RowIndex{0, 0, token}
+                              : reference::RowIndex{problem.batch - 1, problem.heads - 1, token});
     }
     at::Tensor output = timed;
     if (!target_->is_mix()) {

@@ -128,7 +128,7 @@ class DecodeWork final : public Work {
     StepRows taken;
     taken.add(*generation_, outputs, 0);
     if (steps > 1) taken.add(*generation_, outputs, steps - 1);
-    CheckSection section = check_rows(mix, whole_problem(), taken.rows, taken.values);
+    CheckSection section = check_taken_rows(mix, whole_problem(), taken.rows, taken.values);
     section.add_part("prefill",
                      check_output(mix, generation_->problem_of(generation_->context_length()),
                                   prefill, {}, prefill_seconds),

@@ -163,7 +163,7 @@ class ModelDecodeWork final : public Work {
     for (const std::int64_t token : {length_ - 1, length_, length_ + steps_ - 1}) {
       rows.push_back({problem.batch - 1, problem.heads - 1, token});
     }
-    return check_rows(mix, problem, rows, rows_of(all, rows));
+    return check_taken_rows(mix, problem, rows, rows_of(all, rows));
   }
 
   /// Logits that were returned from the state against those of the whole pass over `ids`. An
