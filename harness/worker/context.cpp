@@ -53,25 +53,25 @@ ChildContext::ChildContext(WorkSettings settings, const Registry& registry, Prog
 
 ChildContext::~ChildContext() = default;
 
-ChildContext::PhaseClock::PhaseClock(ChildContext& context, std::string name)
+ChildContext::PartClock::PartClock(ChildContext& context, std::string name)
     : context_(context),
       name_(std::move(name)),
       begin_(context.stopwatch_->now()),
       noted_before_(context.noted_seconds()) {}
 
-ChildContext::PhaseClock::~PhaseClock() {
+ChildContext::PartClock::~PartClock() {
   const double passed = context_.stopwatch_->now() - begin_;
-  context_.phases_[name_] += passed - (context_.noted_seconds() - noted_before_);
+  context_.parts_[name_] += passed - (context_.noted_seconds() - noted_before_);
 }
 
 double ChildContext::noted_seconds() const {
   double sum = 0;
-  for (const auto& [name, seconds] : phases_) sum += seconds;
+  for (const auto& [name, seconds] : parts_) sum += seconds;
   return sum;
 }
 
 double ChildContext::calibrated() {
-  return phase("calibration", [this] {
+  return part("calibration", [this] {
     let_threads_rest();
     return device_.calibration_seconds(at::get_num_threads());
   });
@@ -100,9 +100,9 @@ std::vector<double> ChildContext::counted_samples(const tasks::Body& body,
                                                   result::TimingRound& timing) {
   const measure::CpuTimes before = measure::cpu_times(cpus_);
   const measure::CpuTimes cores_before = measure::cpu_times(cores_);
-  measure::Samples samples = phase("samples", [&] { return sampled(body, timing); });
-  phases_["samples"] -= samples.warm_up_seconds;
-  phases_["warm_up"] += samples.warm_up_seconds;
+  measure::Samples samples = part("samples", [&] { return sampled(body, timing); });
+  parts_["samples"] -= samples.warm_up_seconds;
+  parts_["warm_up"] += samples.warm_up_seconds;
   const measure::CpuShares shares = measure::cpu_shares(before, measure::cpu_times(cpus_));
   const measure::CpuShares cores = measure::cpu_shares(cores_before, measure::cpu_times(cores_));
   timing.samples_seconds = samples.seconds;
@@ -174,7 +174,7 @@ bool ChildContext::cancelled() const { return cancelled_ && cancelled_(); }
 result::Measured ChildContext::measured() {
   result::Measured measured;
   measured.timing = timing_;
-  measured.further = {{"threads", at::get_num_threads()}, {"cpus", cpus_}, {"phases", phases_}};
+  measured.further = {{"threads", at::get_num_threads()}, {"cpus", cpus_}, {"parts", parts_}};
   if (!calibrations_.empty()) measured.calibration_seconds = attnbench::median(calibrations_);
   if (meter_) measured.device_memory = meter_->to_json().get<Values>();
   const double passed = stopwatch_->now() - begin_;

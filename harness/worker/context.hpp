@@ -56,10 +56,10 @@ class ChildContext final : public tasks::Context {
   ProcessRank process_rank() const override { return settings_.process_rank; }
 
   /// Runs a part of the round and notes what it took, without what `measure` notes meanwhile.
-  template <class Part>
-  auto phase(const std::string& name, const Part& part) {
-    const PhaseClock clock(*this, name);
-    return part();
+  template <class Work>
+  auto part(const std::string& name, const Work& work) {
+    const PartClock clock(*this, name);
+    return work();
   }
 
   /// What the context saw, with threads and cpus. `lost_share` is of all its life, on the CPU. The
@@ -67,12 +67,12 @@ class ChildContext final : public tasks::Context {
   result::Measured measured();
 
  private:
-  class PhaseClock {
+  class PartClock {
    public:
-    PhaseClock(ChildContext& context, std::string name);
-    ~PhaseClock();
-    PhaseClock(const PhaseClock&) = delete;
-    PhaseClock& operator=(const PhaseClock&) = delete;
+    PartClock(ChildContext& context, std::string name);
+    ~PartClock();
+    PartClock(const PartClock&) = delete;
+    PartClock& operator=(const PartClock&) = delete;
 
    private:
     ChildContext& context_;
@@ -101,7 +101,7 @@ class ChildContext final : public tasks::Context {
   double begin_ = 0;
   std::vector<double> calibrations_;
   std::map<std::string, result::TimingRound> timing_;
-  std::map<std::string, double> phases_;  ///< seconds by the name of the part
+  std::map<std::string, double> parts_;  ///< seconds by the name of the part
   double last_progress_ = 0;
 };
 

@@ -123,7 +123,7 @@ Json do_cell(const Loaded& loaded, const protocol::Run& request, process::Channe
   const tasks::Task& task = loaded.tasks.find(request.cell.task);
   ChildContext context(settings_of(request), loaded.registry, forward_to(channel, cell.id));
   std::unique_ptr<tasks::Work> work;
-  context.phase("prepare", [&] {
+  context.part("prepare", [&] {
     work = task.make(loaded.registry, cell);
     work->prepare(context);
   });
@@ -131,11 +131,11 @@ Json do_cell(const Loaded& loaded, const protocol::Run& request, process::Channe
   double check_seconds = 0;
   if (context.round() == 0) {
     const auto begin = Clock::now();
-    check = context.phase("check", [&] { return check_from(work->check(context)); });
+    check = context.part("check", [&] { return check_from(work->check(context)); });
     check_seconds = since(begin);
     if (!passed(*check)) return failed_record(*check);
   }
-  Json sections = context.phase("memory_and_timed_check", [&] { return work->run(context); });
+  Json sections = context.part("work", [&] { return work->run(context); });
   add_timed_check(check, sections);
   if (check && !passed(*check)) return failed_record(*check);
   result::Measured seen = context.measured();

@@ -86,7 +86,7 @@ FLAGS = {
     "--again": lambda r: r.choice(["submission", *FILES]),
     "--every": lambda r: r.choice(NUMBERS),
 }
-NO_VALUE = ["--json", "--cells", "--no-report", "--no-ceilings", "--no-plot", "--force", "--no-render", "--gate",
+NO_VALUE = ["--json", "--cells", "--no-report", "--no-ceilings", "--no-plot", "--timings", "--force", "--no-render", "--gate",
             "--quick", "--allow-nan", "--help", "--keep-blas-core", "--keep-checkpoints",
             "--no-growth", "--version", "--dry-run", "--watch", "--alike", "--update",
             "--exclusive", "--shared", "--", "-", "-x", "---"]

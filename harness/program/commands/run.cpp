@@ -14,6 +14,7 @@
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
+#include "harness/program/run/folder/parts.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/run/supervise/again.hpp"
 #include "harness/program/run/supervise/progress.hpp"
@@ -37,6 +38,7 @@ struct RunArguments {
   bool keep_checkpoints = false;
   bool tables = false;
   bool no_plot = false;
+  bool timings = false;
   int jobs = 1;
 
   bool given(const char* flag) const { return measure.given(flag); }
@@ -101,6 +103,10 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   if (first && !arguments.no_plot) print_plot(verdict);
   if (first) print_verdict(verdict);
+  if (first && arguments.timings) {
+    std::cout << run::parts_table(run::read_journal(outcome.folder / "journal.jsonl").rounds,
+                                  outcome.result.run.wall_seconds.value_or(0));
+  }
   std::cout.flush();  // before the next suite's progress, which is another stream's
   print_interruption(outcome);
   if (first && run::measured_nothing(outcome.result)) {
@@ -182,6 +188,7 @@ void add_flags(Command& command, RunArguments& arguments) {
                "Print a table of each quantity, too, beside the one that ranks");
   command.flag("--no-plot", arguments.no_plot,
                "Draw no lines above the table that ranks, where the terminal could show them");
+  command.flag("--timings", arguments.timings, "Print where the time of the rounds went");
   command.option("--shard", arguments.shard, "I/N: only this share of the cells");
   command
       .option("--jobs", arguments.jobs,

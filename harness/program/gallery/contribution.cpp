@@ -23,12 +23,35 @@ namespace fs = std::filesystem;
 using result::CellRecord;
 
 /// Flags of `run` and `figures` that choose neither cells nor what they are.
-const std::set<std::string> harmless_flags = {
-    "--profile",   "--device",       "--threads", "--rounds",          "--seed",     "--jobs",
-    "--out",       "--cell-timeout", "--now",     "--memory-limit",    "--wait",     "--resume",
-    "--retry",     "--reuse",        "--fail-on", "--progress",        "--markdown", "--junit",
-    "--no-report", "--no-plot",      "--force",   "--keep-blas-core",  "--run",      "--again",
-    "--gallery",   "--tables",       "--data",    "--keep-checkpoints"};
+const std::set<std::string> harmless_flags = {"--profile",
+                                              "--device",
+                                              "--threads",
+                                              "--rounds",
+                                              "--seed",
+                                              "--jobs",
+                                              "--out",
+                                              "--cell-timeout",
+                                              "--now",
+                                              "--memory-limit",
+                                              "--wait",
+                                              "--resume",
+                                              "--retry",
+                                              "--reuse",
+                                              "--fail-on",
+                                              "--progress",
+                                              "--markdown",
+                                              "--junit",
+                                              "--no-report",
+                                              "--no-plot",
+                                              "--timings",
+                                              "--force",
+                                              "--keep-blas-core",
+                                              "--run",
+                                              "--again",
+                                              "--gallery",
+                                              "--tables",
+                                              "--data",
+                                              "--keep-checkpoints"};
 
 /// Stored rounds have lost the probes that say how fast the machine was beside its ceilings. Of two
 /// moments one may have had a neighbour on each core, which takes half of it.
