@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/json_schema.hpp"
 #include "core/option.hpp"
 
 namespace attnbench {
@@ -70,6 +71,12 @@ void JsonReader::finish() const {
     throw SchemaError("/" + key.substr(0, 60),
                       "unknown key" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
+}
+
+void JsonSchema::put(const char* key, const char* about, const char* patch, Json schema) {
+  if (*about != '\0') schema["description"] = about;
+  schema.merge_patch(Json::parse(patch));
+  schema_["properties"][key] = std::move(schema);
 }
 
 }  // namespace attnbench

@@ -3,6 +3,7 @@
 //   ATTNBENCH_JSON_CODEC(Stamp) {
 //     JSON_AT(attnbench, abi);         // must be there
 //     JSON_MAYBE(torch, compiler);     // may be missing; not written where empty
+//     JSON_KEY(maybe, flags, "of the compiler", rule);   // described, for core/json_schema.hpp
 //   }
 //
 // Members have the keys' names. Where they differ, or JSON holds a word, the functions of
@@ -147,7 +148,7 @@ class JsonReader {
   /// The name of a message, which was looked at before.
   void type(const char*) { known_.push_back("type"); }
   template <class T>
-  void at(const char* key, T& member) {
+  void at(const char* key, T& member, const char* = "", const char* = "") {
     const nlohmann::json* const found = find(key);
     if (found == nullptr) {
       throw SchemaError(std::string("/") + key, "expected a value, found nothing");
@@ -157,15 +158,17 @@ class JsonReader {
   /// A key that may be missing: the member then keeps its value. JsonWriter leaves the key out
   /// where the member is empty or T{}.
   template <class T>
-  void maybe(const char* key, T& member) {
+  void maybe(const char* key, T& member, const char* = "", const char* = "") {
     const nlohmann::json* const found = find(key);
     if (found != nullptr) detail::read_member(key, *found, member);
   }
   /// A key that may be missing when it is read, and is always written.
   template <class T>
-  void usual(const char* key, T& member) {
+  void usual(const char* key, T& member, const char* = "", const char* = "") {
     maybe(key, member);
   }
+  /// A key that is among the rest, which the schema describes.
+  void further(const char*, const char*, const char* = "") {}
   /// A member that JSON holds as a word.
   template <class T>
   void word(const char* key, T& member, const char* (*)(T), T (*from)(const std::string&)) {
@@ -200,15 +203,17 @@ class JsonWriter {
 
   void type(const char* name) { json_["type"] = name; }
   template <class T>
-  void at(const char* key, const T& member) {
+  void at(const char* key, const T& member, const char* = "", const char* = "") {
     if constexpr (std::is_same_v<T, OptionValue> || std::is_same_v<T, OptionValues>) {
       json_[key] = attnbench::to_json(member);
+    } else if constexpr (detail::is_made_of<T, std::optional>) {
+      if (member) at(key, *member);
     } else {
       json_[key] = member;
     }
   }
   template <class T>
-  void maybe(const char* key, const T& member) {
+  void maybe(const char* key, const T& member, const char* = "", const char* = "") {
     if constexpr (requires { member.empty(); }) {
       if (!member.empty()) at(key, member);
     } else if (!(member == T{})) {
@@ -216,13 +221,14 @@ class JsonWriter {
     }
   }
   template <class T>
-  void maybe(const char* key, const std::optional<T>& member) {
-    if (member) at(key, *member);
-  }
-  template <class T>
-  void usual(const char* key, const T& member) {
+  void maybe(const char* key, const std::optional<T>& member, const char* = "", const char* = "") {
     at(key, member);
   }
+  template <class T>
+  void usual(const char* key, const T& member, const char* = "", const char* = "") {
+    at(key, member);
+  }
+  void further(const char*, const char*, const char* = "") {}
   template <class T>
   void word(const char* key, const T& member, const char* (*to)(T), T (*)(const std::string&)) {
     json_[key] = to(member);
@@ -289,5 +295,7 @@ concept OrConst = std::same_as<std::remove_const_t<T>, Struct>;
 #define JSON_AT(...) ATTNBENCH_JSON_EACH(ATTNBENCH_JSON_AT, __VA_ARGS__)
 #define JSON_MAYBE(...) ATTNBENCH_JSON_EACH(ATTNBENCH_JSON_MAYBE, __VA_ARGS__)
 #define JSON_USUAL(...) ATTNBENCH_JSON_EACH(ATTNBENCH_JSON_USUAL, __VA_ARGS__)
+/// One member by the function of that name, what it is, and a merge patch of its type's schema.
+#define JSON_KEY(function, member, ...) json.function(#member, value.member, __VA_ARGS__)
 #define JSON_REST json.rest(value.further)
 #define JSON_IGNORE_REST json.ignore_rest()

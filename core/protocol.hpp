@@ -16,7 +16,7 @@
 //
 // Children of the worker speak with it alone, over sockets of their own: progress, done or failed,
 // each with the seal that it was given (Channel::seal). The worker holds answers to their schema
-// (core/schema/result_check.hpp); the supervisor does the same before it appends a record.
+// (core/result/result_check.hpp); the supervisor does the same before it appends a record.
 #pragma once
 
 #include <cstdint>

@@ -32,4 +32,12 @@ void from_json(const Json& json, Status& status) {
   status = *found;
 }
 
+Json schema_of(const Status*) {
+  return {{"type", "string"},
+          {"enum", status_words()},
+          {"description",
+           "disturbed: other processes took the CPU from most rounds; the times are kept, but not "
+           "ranked"}};
+}
+
 }  // namespace attnbench

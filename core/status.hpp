@@ -31,5 +31,7 @@ const std::vector<std::string>& status_words();
 /// Writes a status as its word. from_json throws SchemaError.
 void to_json(nlohmann::json& json, Status status);
 void from_json(const nlohmann::json& json, Status& status);
+/// The rule for a status; see core/json_schema.hpp.
+nlohmann::json schema_of(const Status*);
 
 }  // namespace attnbench

@@ -136,40 +136,60 @@ std::string ends_text(const Crossover& crossover) {
 
 }  // namespace
 
-ATTNBENCH_JSON_CODEC(Crossing) {
-  JSON_USUAL(low, high);
-  JSON_MAYBE(faster_from_high);
+ATTNBENCH_DESCRIBED_CODEC(Crossing) {
+  JSON_AT(low, high);
+  JSON_KEY(maybe, faster_from_high, "exact or mechanism");
   JSON_REST;
 }
 
-ATTNBENCH_JSON_CODEC(Efficiency) {
-  JSON_USUAL(length, r2_exact, r2_mechanism);
-  JSON_MAYBE(low, high);
+ATTNBENCH_DESCRIBED_CODEC(Efficiency) {
+  JSON_KEY(usual, length, "where both fitted lines of time meet");
+  JSON_USUAL(r2_exact, r2_mechanism);
+  JSON_KEY(maybe, low, "over rounds");
+  JSON_MAYBE(high);
   JSON_IGNORE_REST;
 }
 
-ATTNBENCH_JSON_CODEC(ComparedLength) {
-  JSON_MAYBE(length, faster, reason, seconds, exact_seconds, ratio, ratio_low, ratio_high, pairs,
-             stop, implementation, against);
+ATTNBENCH_DESCRIBED_CODEC(ComparedLength) {
+  JSON_MAYBE(length);
+  JSON_KEY(maybe, faster, "exact, mechanism, undecided or untried");
+  JSON_KEY(maybe, reason, "why it was not tried; there are no numbers then");
+  JSON_MAYBE(seconds, exact_seconds);
+  JSON_KEY(maybe, ratio, "the mechanism's time over the exact one's");
+  JSON_KEY(maybe, ratio_low, "99 % interval");
+  JSON_MAYBE(ratio_high, pairs);
+  JSON_KEY(maybe, stop,
+           "decided, equal, time, samples, or disturbed: too few pairs of which no side was "
+           "preempted");
+  JSON_MAYBE(implementation, against);
   JSON_REST;
 }
 
 /// What a round and its cell share.
 static void search_fields(auto& json, auto& value) {
-  JSON_USUAL(verdict, implementation, against, length_minimum, length_maximum);
-  JSON_MAYBE(low, high, stopped, crossings, efficiency, disturbed);
+  JSON_KEY(at, verdict, "found, below, above, none, reverse, several or undecided");
+  JSON_AT(implementation);
+  JSON_KEY(at, against, "MECHANISM/IMPLEMENTATION");
+  JSON_KEY(at, length_minimum, "searched, by every round", Rule::positive);
+  JSON_KEY(at, length_maximum, "", Rule::positive);
+  JSON_KEY(maybe, low, "absent where it is open", Rule::positive);
+  JSON_KEY(maybe, high, "", Rule::positive);
+  JSON_MAYBE(stopped, crossings, efficiency);
 }
 
-ATTNBENCH_JSON_CODEC(CrossoverRound) {
+ATTNBENCH_DESCRIBED_CODEC(CrossoverRound) {
   search_fields(json, value);
-  JSON_MAYBE(lengths);
+  JSON_MAYBE(disturbed, lengths);
   JSON_REST;
 }
 
-ATTNBENCH_JSON_CODEC(Crossover) {
+ATTNBENCH_DESCRIBED_CODEC(Crossover) {
   search_fields(json, value);
-  JSON_MAYBE(verdicts, length, interval);
-  JSON_USUAL(rounds);
+  JSON_KEY(maybe, disturbed, "rounds that do not count");
+  JSON_KEY(maybe, verdicts, "rounds by verdict");
+  JSON_MAYBE(length);
+  JSON_KEY(maybe, interval, "order, range or search");
+  JSON_AT(rounds);
   JSON_REST;
 }
 

@@ -1,5 +1,6 @@
 // A crossover over rounds: the length from which on a mechanism is faster than the exact one, with
-// an interval, or on which side of the searched lengths it lies.
+// an interval, or on which side of the searched lengths it lies. crossover.cpp says what each
+// member is; lengths are in tokens.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_object.hpp"
+#include "core/json_schema.hpp"
 
 namespace attnbench::result {
 
@@ -17,40 +18,38 @@ namespace attnbench::result {
 struct Crossing {
   std::int64_t low = 0;
   std::int64_t high = 0;
-  std::string faster_from_high;  ///< exact or mechanism; empty where an old record does not say
+  std::string faster_from_high;  ///< empty where an old record does not say
   Values further;
 
   double middle() const;  ///< in logarithms
 };
 
-/// The length at which fitted lines of both times meet.
 struct Efficiency {
   double length = 0;
-  std::optional<double> low;  ///< over rounds
+  std::optional<double> low;
   std::optional<double> high;
   double r2_exact = 0;
   double r2_mechanism = 0;
 };
 
-/// A length that a round compared, or left out. Where it was not tried, `reason` says why and the
-/// numbers are absent.
+/// A length that a round compared, or left out.
 struct ComparedLength {
   std::optional<std::int64_t> length;
-  std::string faster;  ///< exact, mechanism, undecided or untried
+  std::string faster;
   std::string reason;
   std::optional<double> seconds;
   std::optional<double> exact_seconds;
-  std::optional<double> ratio;  ///< the mechanism's time over the exact one's
+  std::optional<double> ratio;
   std::optional<double> ratio_low;
   std::optional<double> ratio_high;
   std::optional<std::int64_t> pairs;
-  std::string stop;  ///< why its pairs ended
+  std::string stop;
   std::string implementation;
   std::string against;
   Values further;
 };
 
-/// What the search of one round found, lengths in tokens; an end that is open is absent.
+/// What the search of one round found.
 struct CrossoverRound {
   std::string verdict;
   std::optional<std::int64_t> low;
@@ -67,10 +66,10 @@ struct CrossoverRound {
   Values further;
 };
 
-/// The joined crossover of a cell, lengths in tokens; an end that is open is absent.
+/// The joined crossover of a cell.
 struct Crossover {
   std::string verdict;
-  std::map<std::string, std::int64_t> verdicts;  ///< rounds by verdict
+  std::map<std::string, std::int64_t> verdicts;
   std::optional<double> length;
   std::optional<double> low;
   std::optional<double> high;
@@ -82,18 +81,18 @@ struct Crossover {
   std::string stopped;
   std::optional<std::vector<Crossing>> crossings;
   std::optional<Efficiency> efficiency;
-  std::optional<std::size_t> disturbed;  ///< rounds that were not considered
+  std::optional<std::size_t> disturbed;
   std::vector<CrossoverRound> rounds;
   Values further;
 
   std::size_t disturbed_rounds() const;
 };
 
-ATTNBENCH_JSON(Crossing);
-ATTNBENCH_JSON(Efficiency);
-ATTNBENCH_JSON(ComparedLength);
-ATTNBENCH_JSON(CrossoverRound);
-ATTNBENCH_JSON(Crossover);
+ATTNBENCH_DESCRIBED(Crossing);
+ATTNBENCH_DESCRIBED(Efficiency);
+ATTNBENCH_DESCRIBED(ComparedLength);
+ATTNBENCH_DESCRIBED(CrossoverRound);
+ATTNBENCH_DESCRIBED(Crossover);
 
 /// Whether a round does not count: it says so, or most of the lengths that it compared stopped as
 /// disturbed.

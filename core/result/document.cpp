@@ -8,7 +8,8 @@
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
 #include "core/result/benchmarks.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/machines.hpp"
+#include "core/result/result_check.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::result {
@@ -32,42 +33,127 @@ void refuse_non_finite(const Json& value, const std::string& pointer) {
 
 }  // namespace
 
-ATTNBENCH_JSON_CODEC(TaskInfo) {
-  JSON_MAYBE(task, title, axis, figures);
+namespace {
+
+constexpr const char* differences_rule = R"({"type": "object", "additionalProperties": {
+    "type": "array", "items": {"type": "object", "properties": {
+      "what": {"type": "string"}, "how": {"type": "string"}}}}})";
+constexpr const char* shapes_rule = R"({"type": "array", "items": {"type": "object", "properties": {
+    "name": {"type": "string"}, "title": {"type": "string"},
+    "source": {"type": "string", "description": "of the figures"},
+    "notes": {"type": "string", "description": "what the sizes do not say"},
+    "sizes": {"type": "object", "description": "that cells take, by name"},
+    "replaced": {"type": "array", "description": "sizes that are said otherwise",
+      "items": {"type": "string"}},
+    "not_taken": {"type": "array", "description": "sizes that no cell, or not each, has",
+      "items": {"type": "string"}}}}})";
+constexpr const char* version_rule = R"({"const": 1})";
+
+}  // namespace
+
+ATTNBENCH_DESCRIBED_CODEC(TaskInfo) {
+  JSON_MAYBE(task, title);
+  JSON_KEY(maybe, axis, "the setting that is the x axis");
+  JSON_MAYBE(figures);
   JSON_REST;
 }
 
-ATTNBENCH_JSON_CODEC(SuiteInfo) {
-  JSON_MAYBE(name, title, source, notes, published, hash, profile, labels, tasks);
+ATTNBENCH_DESCRIBED_CODEC(SuiteInfo) {
+  JSON_MAYBE(name, title);
+  JSON_KEY(maybe, source, "paper, figure or table");
+  JSON_KEY(maybe, notes, "what a reader should know before or beside the numbers");
+  json.further("figure", "of the papers: `attnbench figures` lists them", Rule::text);
+  JSON_KEY(maybe, published, "file of published numbers beside the suite");
+  JSON_MAYBE(profile);
+  JSON_KEY(maybe, hash, "of the file's bytes");
+  JSON_KEY(maybe, labels, "in the suite's order");
+  JSON_KEY(maybe, tasks, "by label");
+  json.further("shapes", "the known models whose sizes cells have", shapes_rule);
+  json.further("differs_from", "mechanisms and tasks that are not what was published",
+               differences_rule);
   JSON_REST;
 }
 
-ATTNBENCH_JSON_CODEC(ShardInfo) { JSON_USUAL(index, count); }
+ATTNBENCH_DESCRIBED_CODEC(ShardInfo) { JSON_USUAL(index, count); }
 
-ATTNBENCH_JSON_CODEC(MergedRun) {
-  JSON_USUAL(source, binary, seed);
-  JSON_MAYBE(shard, state, host, started_at, finished_at, cells);
+ATTNBENCH_DESCRIBED_CODEC(MergedRun) {
+  JSON_KEY(usual, source, "its folder or file, as the user named it");
+  JSON_USUAL(binary, seed);
+  JSON_MAYBE(shard);
+  JSON_KEY(maybe, state, "that of the run, or \"no result\"");
+  JSON_MAYBE(host, started_at, finished_at, cells);
   JSON_REST;
 }
 
-ATTNBENCH_JSON_CODEC(RunInfo) {
-  JSON_MAYBE(command, started_at, finished_at, wall_seconds, seed, threads, jobs, rounds, state,
-             reason, waiting, calibration_seconds, waited_for_quiet_seconds, samples, plugins,
-             shard, merged, forced, submission);
+ATTNBENCH_DESCRIBED_CODEC(RunInfo) {
+  JSON_MAYBE(command, started_at, finished_at, wall_seconds, seed, threads);
+  JSON_KEY(maybe, jobs, "trainings at a time");
+  JSON_MAYBE(rounds);
+  JSON_KEY(maybe, state, "complete, interrupted or stopped");
+  JSON_MAYBE(reason);
+  JSON_KEY(maybe, waiting, "passive where the threads of any cell waited so");
+  JSON_KEY(maybe, calibration_seconds,
+           "lower quartile over the rounds on the CPU, which \"slow\" is held against");
+  JSON_MAYBE(waited_for_quiet_seconds);
+  JSON_KEY(maybe, samples,
+           "the file beside the result that has the samples of each round; absent where the rounds "
+           "have them");
+  JSON_KEY(maybe, plugins, "as the command line named them");
+  JSON_KEY(maybe, shard, "the share of the suite's cells that the run has");
+  JSON_KEY(maybe, merged, "of a merged result: the runs that it was made of");
+  JSON_KEY(maybe, forced, "what differs between those runs");
+  JSON_KEY(maybe, submission, "the submission that started them");
   JSON_REST;
 }
 
-ATTNBENCH_JSON_CODEC(Provenance) {
-  JSON_MAYBE(commit, dirty, compiler, flags, binary);
+ATTNBENCH_DESCRIBED_CODEC(Provenance) {
+  JSON_MAYBE(commit, dirty, compiler, flags);
+  JSON_KEY(maybe, binary, "fingerprint");
   JSON_REST;
 }
 
 /// The object "attnbench" of a result, which is our part of it.
 static void own_fields(auto& json, auto& value) {
   int schema = document_schema;
-  json.usual("schema", schema);
-  JSON_USUAL(suite, run, machine, ceilings, provenance, cells);
+  json.usual("schema", schema, "version of this form", version_rule);
+  JSON_USUAL(suite, run);
+  JSON_KEY(usual, machine, "the machine card");
+  JSON_KEY(usual, ceilings,
+           "measured rates of each device, such as gemm_float32_flops_per_second, "
+           "bandwidth_dram_bytes_per_second, exp_float32_per_second",
+           Rule::rates);
+  JSON_KEY(usual, provenance, "of what computed: commit, compiler, torch, libraries, binary");
+  JSON_KEY(usual, cells, "every cell of the plan, in the plan's order");
   JSON_REST;
+}
+
+Json schema_of(const Result*) {
+  Json own;
+  JsonSchema schema(own);
+  const Result none{};
+  own_fields(schema, none);
+  own["required"] = {"schema", "suite", "run", "machine", "ceilings", "provenance", "cells"};
+  own["properties"]["machines"] = {
+      {"type", "array"},
+      {"description", "of a merged result, where its cells were measured on several machines"},
+      {"items", schema_of(static_cast<const MachinePart*>(nullptr))}};
+  return {{"$schema", "http://json-schema.org/draft-07/schema#"},
+          {"title", "an object: a result of attnbench"},
+          {"description",
+           "result.json: what a run measured. Units are part of key names; what is not known is "
+           "absent, never null. Keys that are not listed are allowed."},
+          {"type", "object"},
+          {"required", {"context", "benchmarks", "attnbench"}},
+          {"properties",
+           {{"context",
+             {{"type", "object"},
+              {"description", "as Google Benchmark writes it, so that its compare.py reads it"}}},
+            {"benchmarks",
+             {{"type", "array"},
+              {"description",
+               "one row per timing and undisturbed round of each cell that is ok, in Google "
+               "Benchmark's form; rounds are its repetitions"}}},
+            {"attnbench", std::move(own)}}}};
 }
 
 void to_json(Json& json, const Result& result) {
@@ -125,11 +211,11 @@ Result read_result(const std::filesystem::path& file_or_folder) {
                        text::quotable(file_or_folder.string()));
   }
   const Json json = parse_json_file(file, "a result.json that attnbench wrote, or a run's folder");
-  schema::check_form(json, file.string());
+  result::check_form(json, file.string());
   try {
     return json.get<Result>();
   } catch (const SchemaError& error) {
-    schema::refuse_form(error.what(), file.string());
+    result::refuse_form(error.what(), file.string());
   }
 }
 

@@ -1,4 +1,5 @@
 // result.json as a whole: assembled by the run, and read back by reports and comparisons.
+// document.cpp says what each member is.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace attnbench::result {
 struct TaskInfo {
   std::string task;
   std::string title;
-  std::string axis;  ///< the setting that is the x axis
+  std::string axis;
   std::optional<std::vector<std::string>> figures;
   Values further;
 };
@@ -26,13 +27,13 @@ struct TaskInfo {
 struct SuiteInfo {
   std::string name;
   std::optional<std::string> title;
-  std::optional<std::string> source;  ///< paper, figure or table
-  std::optional<std::string> notes;   ///< what a reader should know before or beside the numbers
-  std::string published;              ///< file of published numbers
-  std::string hash;                   ///< of the file's bytes
+  std::optional<std::string> source;
+  std::optional<std::string> notes;
+  std::string published;
+  std::string hash;
   std::string profile;
-  std::optional<std::vector<std::string>> labels;  ///< in the suite's order
-  std::map<std::string, TaskInfo> tasks;           ///< by label
+  std::optional<std::vector<std::string>> labels;
+  std::map<std::string, TaskInfo> tasks;
   Values further;
 };
 
@@ -45,11 +46,11 @@ struct ShardInfo {
 
 /// A run that is part of a merged result.
 struct MergedRun {
-  std::string source;  ///< its folder or file, as the user named it
-  std::string binary;  ///< fingerprint
+  std::string source;
+  std::string binary;
   std::string seed;
   std::optional<ShardInfo> shard;
-  std::string state;  ///< that of the run, or "no result"
+  std::string state;
   std::string host;
   std::string started_at;
   std::string finished_at;
@@ -64,21 +65,20 @@ struct RunInfo {
   std::optional<double> wall_seconds;
   std::optional<std::uint64_t> seed;
   std::optional<int> threads;
-  std::optional<int> jobs;  ///< trainings at a time
+  std::optional<int> jobs;
   std::optional<int> rounds;
-  std::string state;  ///< complete, interrupted or stopped
+  std::string state;
   std::string reason;
-  std::string waiting;                        ///< passive where the threads of any cell waited so
+  std::string waiting;
   std::optional<double> calibration_seconds;  ///< see usual_calibration
   std::optional<double> waited_for_quiet_seconds;
-  std::string
-      samples;  ///< the file beside the result that has them; empty where it has them itself
-  std::optional<std::vector<std::string>> plugins;  ///< as the command line named them
+  std::string samples;
+  std::optional<std::vector<std::string>> plugins;
   std::optional<ShardInfo> shard;
   // Members of a merged result:
   std::optional<std::vector<MergedRun>> merged;
-  std::vector<std::string> forced;  ///< what differs between those runs
-  std::optional<Json> submission;   ///< the submission that started them
+  std::vector<std::string> forced;
+  std::optional<Json> submission;
   Values further;
 };
 
@@ -88,7 +88,7 @@ struct Provenance {
   std::optional<bool> dirty;
   std::string compiler;
   std::string flags;
-  std::string binary;  ///< fingerprint
+  std::string binary;
   Values further;
 };
 
@@ -108,13 +108,13 @@ struct Result {
 };
 
 // to_json writes a part as the schema has it; from_json throws SchemaError.
-ATTNBENCH_JSON(TaskInfo);
-ATTNBENCH_JSON(SuiteInfo);
-ATTNBENCH_JSON(ShardInfo);
-ATTNBENCH_JSON(MergedRun);
-ATTNBENCH_JSON(RunInfo);
-ATTNBENCH_JSON(Provenance);
-ATTNBENCH_JSON(Result);
+ATTNBENCH_DESCRIBED(TaskInfo);
+ATTNBENCH_DESCRIBED(SuiteInfo);
+ATTNBENCH_DESCRIBED(ShardInfo);
+ATTNBENCH_DESCRIBED(MergedRun);
+ATTNBENCH_DESCRIBED(RunInfo);
+ATTNBENCH_DESCRIBED(Provenance);
+ATTNBENCH_DESCRIBED(Result);
 
 /// `result` with `context` and `benchmarks`, which Google Benchmark's tools read, made of its other
 /// parts. `executable` as it was called.

@@ -7,10 +7,14 @@
 namespace attnbench::result {
 
 static void fields(auto& json, OrConst<Blas> auto& value) {
-  JSON_USUAL(kind);
-  JSON_MAYBE(library, core_type, chosen_by, tried);
+  JSON_KEY(usual, kind, "openblas, mkl, reference, …");
+  JSON_KEY(maybe, library, "its file");
+  JSON_MAYBE(core_type);
+  JSON_KEY(maybe, chosen_by, "user, library or attnbench");
+  JSON_KEY(maybe, tried, "FLOP/s on one thread by core type");
   JSON_REST;
 }
+ATTNBENCH_SCHEMA(Blas)
 
 void to_json(Json& json, const Blas& blas) {
   json = Json::object();
@@ -40,18 +44,18 @@ Blas blas_as_loaded(const Blas& chosen, const Json& loaded) {
   return used;
 }
 
-ATTNBENCH_JSON_CODEC(DeviceCard) {
+ATTNBENCH_DESCRIBED_CODEC(DeviceCard) {
   JSON_MAYBE(name, compute_capability, driver, driver_cuda, memory_bytes, l2_bytes,
              multiprocessors);
   JSON_REST;
 }
 
-ATTNBENCH_JSON_CODEC(Caches) {
+ATTNBENCH_DESCRIBED_CODEC(Caches) {
   JSON_MAYBE(l1_bytes, l2_bytes, l3_bytes);
   JSON_IGNORE_REST;
 }
 
-ATTNBENCH_JSON_CODEC(Load) {
+ATTNBENCH_DESCRIBED_CODEC(Load) {
   JSON_MAYBE(average_1_minute, average_5_minutes, average_15_minutes);
   JSON_REST;
 }
@@ -68,11 +72,17 @@ static void take_older_blas(MachineCard& card) {
   older("blas_core_type", card.blas->core_type);
 }
 
-ATTNBENCH_JSON_CODEC(MachineCard) {
-  JSON_MAYBE(host, os, kernel, architecture, cpu_model, cores, threads, allowed_cpus, cpu_quota,
-             caches, memory_bytes, governor, clock_hz, virtualised, isa, load, environment, blas,
-             devices, kept_from_worker);
-  json.maybe("spoilers", value.noise_sources);
+ATTNBENCH_DESCRIBED_CODEC(MachineCard) {
+  JSON_MAYBE(host, os, kernel, architecture, cpu_model, cores, threads, allowed_cpus);
+  JSON_KEY(maybe, cpu_quota, "CPUs that a container may use");
+  JSON_KEY(maybe, caches, "of one core, and the last level of all cores together");
+  JSON_MAYBE(memory_bytes, governor, clock_hz, virtualised, isa);
+  JSON_KEY(maybe, load, "how busy the machine was");
+  JSON_MAYBE(environment);
+  JSON_KEY(maybe, blas, "the library of matrix products", R"({"type": ["object", "string"]})");
+  JSON_KEY(maybe, devices, "by the word that cells name them with");
+  JSON_KEY(maybe, kept_from_worker, "variables of the environment");
+  json.maybe("spoilers", value.noise_sources, "sources of noise that were found");
   JSON_REST;
   take_older_blas(value);
 }

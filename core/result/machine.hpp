@@ -1,4 +1,4 @@
-// The machine card: what cells were measured on.
+// The machine card: what cells were measured on. machine.cpp says what each member is.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "core/json_object.hpp"
+#include "core/json_schema.hpp"
 
 namespace attnbench::result {
 
 /// The library of matrix products.
 struct Blas {
-  std::string kind;     ///< openblas, mkl, reference, …
-  std::string library;  ///< its file
+  std::string kind;
+  std::string library;
   std::string core_type;
-  std::string chosen_by;                               ///< user, library or attnbench
-  std::optional<std::map<std::string, double>> tried;  ///< FLOP/s on one thread by core type
+  std::string chosen_by;
+  std::optional<std::map<std::string, double>> tried;
   Values further;
 };
 
@@ -59,7 +59,7 @@ struct MachineCard {
   std::optional<std::int64_t> cores;
   std::optional<std::int64_t> threads;
   std::optional<std::vector<int>> allowed_cpus;
-  std::optional<double> cpu_quota;  ///< CPUs that a container may use
+  std::optional<double> cpu_quota;
   std::optional<Caches> caches;
   std::optional<std::int64_t> memory_bytes;
   std::string governor;
@@ -69,9 +69,9 @@ struct MachineCard {
   std::optional<Load> load;
   std::optional<std::map<std::string, std::string>> environment;
   std::optional<Blas> blas;
-  std::map<std::string, DeviceCard> devices;              ///< by the word that cells name them with
+  std::map<std::string, DeviceCard> devices;
   std::optional<std::vector<std::string>> noise_sources;  ///< sentences; the key is "spoilers"
-  std::optional<std::vector<std::string>> kept_from_worker;  ///< variables of the environment
+  std::optional<std::vector<std::string>> kept_from_worker;
   Values further;
 
   const std::vector<std::string>& noise() const;  ///< `noise_sources`, or none
@@ -79,11 +79,11 @@ struct MachineCard {
 
 // to_json writes a part as the schema has it; from_json throws SchemaError. Results from before the
 // card had an object for the BLAS have its kind there, and its other parts beside it.
-ATTNBENCH_JSON(Blas);
-ATTNBENCH_JSON(DeviceCard);
-ATTNBENCH_JSON(Caches);
-ATTNBENCH_JSON(Load);
-ATTNBENCH_JSON(MachineCard);
+ATTNBENCH_DESCRIBED(Blas);
+ATTNBENCH_DESCRIBED(DeviceCard);
+ATTNBENCH_DESCRIBED(Caches);
+ATTNBENCH_DESCRIBED(Load);
+ATTNBENCH_DESCRIBED(MachineCard);
 
 /// The BLAS `chosen`, with what the worker has loaded, which takes precedence. Only OpenBLAS has
 /// core types and reads OPENBLAS_CORETYPE, so that a shell's setting does not describe another

@@ -4,10 +4,13 @@
 
 namespace attnbench::result {
 
-ATTNBENCH_JSON_CODEC(MachinePart) {
-  JSON_AT(name, machine);
-  JSON_USUAL(ceilings, provenance);
-  JSON_MAYBE(threads, started_at, finished_at, hosts);
+ATTNBENCH_DESCRIBED_CODEC(MachinePart) {
+  JSON_KEY(at, name, "the \"machine\" of its cells");
+  JSON_AT(machine);
+  JSON_KEY(usual, ceilings, "", Rule::rates);
+  JSON_USUAL(provenance);
+  JSON_MAYBE(threads, started_at, finished_at);
+  JSON_KEY(maybe, hosts, "all that count as this machine");
   JSON_REST;
 }
 

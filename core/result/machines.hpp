@@ -23,10 +23,10 @@ struct MachinePart {
   std::optional<int> threads;
   std::string started_at;
   std::string finished_at;
-  std::vector<std::string> hosts;  ///< all that count as this machine
+  std::vector<std::string> hosts;
   Values further;
 };
-ATTNBENCH_JSON(MachinePart);
+ATTNBENCH_DESCRIBED(MachinePart);
 
 /// Writes "machines" into a result; each cell names its machine itself.
 void set_machines(Result& result, const std::vector<MachinePart>& machines);

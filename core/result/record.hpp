@@ -1,5 +1,5 @@
 // The record of a cell: what it was, how it ended, and what was measured over its rounds.
-// core/schema/result.schema.json says what each part means.
+// record.cpp says what each member is.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/claims.hpp"
-#include "core/json_object.hpp"
+#include "core/json_schema.hpp"
 #include "core/result/crossover.hpp"
 #include "core/result/training.hpp"
 #include "core/status.hpp"
@@ -24,19 +24,17 @@ struct TimingRound {
   std::optional<double> low_seconds;
   std::optional<double> high_seconds;
   std::vector<double> samples_seconds;
-  std::string stop;  ///< why sampling ended: interval, time or samples
-  // Members of what ran on the CPU:
+  std::string stop;
   std::optional<std::vector<double>> samples_cpu_share;
-  std::optional<std::vector<std::int64_t>> samples_switches;  ///< involuntary, of each sample
-  std::optional<std::vector<std::size_t>> preempted;          ///< indices of samples_seconds
-  std::optional<double> lost_share;    ///< time that threads waited for a CPU, over the samples'
-  std::optional<double> stolen_share;  ///< of its CPUs' time, by the hypervisor
-  std::optional<double> others_share;  ///< of its CPUs' time, by other processes
-  bool own_threads_waited = false;     ///< more threads than CPUs, which is not a disturbance
-  // Members of what ran on a device:
-  std::optional<double> clock_ratio;        ///< its clock over its greatest, just after
-  std::optional<bool> graph;                ///< a recorded graph was timed
-  std::optional<std::string> graph_reason;  ///< why none was where one was wanted
+  std::optional<std::vector<std::int64_t>> samples_switches;
+  std::optional<std::vector<std::size_t>> preempted;
+  std::optional<double> lost_share;
+  std::optional<double> stolen_share;
+  std::optional<double> others_share;
+  bool own_threads_waited = false;
+  std::optional<double> clock_ratio;
+  std::optional<bool> graph;
+  std::optional<std::string> graph_reason;
   bool disturbed = false;
   std::string disturbed_by;
   std::optional<double> calibration_seconds;
@@ -46,9 +44,9 @@ struct TimingRound {
 /// A timing over rounds, in seconds.
 struct Timing {
   double median_seconds = 0;
-  double low_seconds = 0;  ///< bounds of the median
+  double low_seconds = 0;
   double high_seconds = 0;
-  std::string interval;  ///< order, range or samples
+  std::string interval;
   std::optional<double> minimum_seconds;
   std::optional<double> calibrated_median_seconds;
   std::optional<double> calibrated_low_seconds;
@@ -68,7 +66,7 @@ struct Chosen {
 
 /// The check against the definition in double.
 struct Check {
-  std::string verdict;  ///< ok, wrong or unchecked
+  std::string verdict;
   std::string reason;
   Values further;
 };
@@ -85,24 +83,24 @@ struct CellRecord {
   std::string task;
   std::string task_label;
   std::string mechanism;
-  std::string implementation;  ///< as asked for: a name or "auto"
+  std::string implementation;
   std::string device = "cpu";
-  Values options;   ///< of the mechanism
-  Values settings;  ///< of the task
-  Values problem;   ///< its sizes; empty where there was no forecast
+  Values options;
+  Values settings;
+  Values problem;
   std::optional<std::vector<std::string>> varies;
   Status status = Status::error;
   std::string reason;
-  Json detail;  ///< the log's tail, or more; null where there is none
+  Json detail;
   std::string reproduce;
-  std::string waiting;      ///< how its threads waited for each other: active or passive
-  std::string reused_from;  ///< the run that rounds were copied from
-  Values side_by_side;      ///< jobs and threads, of a training beside which others ran
+  std::string waiting;
+  std::string reused_from;
+  Values side_by_side;
   std::optional<Chosen> chosen;
-  std::optional<Cost> cost;  ///< of one timed body; nothing where there was no forecast
+  std::optional<Cost> cost;
   Values growth;
   std::map<std::string, Timing> timing;
-  std::string primary;  ///< the timing that figures and tables show first
+  std::string primary;
   std::optional<Crossover> crossover;
   std::optional<Training> training;
   std::optional<Check> check;
@@ -117,12 +115,12 @@ struct CellRecord {
 };
 
 // to_json writes a part as the schema has it; from_json throws SchemaError.
-ATTNBENCH_JSON(TimingRound);
-ATTNBENCH_JSON(Timing);
-ATTNBENCH_JSON(Chosen);
-ATTNBENCH_JSON(Check);
-ATTNBENCH_JSON(Roofline);
-ATTNBENCH_JSON(CellRecord);
+ATTNBENCH_DESCRIBED(TimingRound);
+ATTNBENCH_DESCRIBED(Timing);
+ATTNBENCH_DESCRIBED(Chosen);
+ATTNBENCH_DESCRIBED(Check);
+ATTNBENCH_DESCRIBED(Roofline);
+ATTNBENCH_DESCRIBED(CellRecord);
 
 /// Whether a cell ended well and was not disturbed: what may be ranked, fitted and compared.
 bool is_ok(const CellRecord& cell);
@@ -155,7 +153,7 @@ struct Measured {
   Values device_memory;
   Values metrics;
   std::optional<double> calibration_seconds;
-  std::optional<double> lost_share;  ///< time that threads waited for a CPU, over all
+  std::optional<double> lost_share;
   Values further;
 };
 
@@ -164,13 +162,13 @@ struct RoundRecord {
   int round = 0;
   Status status = Status::error;
   std::string reason;
-  Json detail;  ///< the log's tail; null where there is none
+  Json detail;
   std::string started_at;
   std::optional<double> wall_seconds;
   Measured measured;
-  std::string reused_from;  ///< the run that it was copied from
-  Values side_by_side;      ///< jobs and threads, of a training beside which others ran
-  std::string waiting;      ///< how its threads waited for each other
+  std::string reused_from;
+  Values side_by_side;
+  std::string waiting;
   Values further;
 
   bool ok() const { return status == Status::ok; }
@@ -178,7 +176,7 @@ struct RoundRecord {
 
 // to_json writes a record as the schema has it, with the type of a line of the journal; from_json
 // throws SchemaError.
-ATTNBENCH_JSON(Measured);
-ATTNBENCH_JSON(RoundRecord);
+ATTNBENCH_DESCRIBED(Measured);
+ATTNBENCH_DESCRIBED(RoundRecord);
 
 }  // namespace attnbench::result

@@ -1,5 +1,5 @@
 // The training section of a record: how far it went, its curve, its test and which weights were
-// scored.
+// scored. training.cpp says what each member is.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_object.hpp"
+#include "core/json_schema.hpp"
 
 namespace attnbench::result {
 
@@ -26,7 +26,6 @@ struct Segment {
   std::int64_t questions = 0;
   std::optional<double> accuracy;
   std::optional<double> loss;
-  /// Shares of the questions; absent where answers do not stand in the sequences.
   std::optional<double> wrong_from_context;
   std::optional<double> wrong_from_elsewhere;
   Values further;
@@ -49,15 +48,15 @@ struct ReachLine {
 /// One evaluation of a training. loss and train_accuracy are means over the steps since the one
 /// before.
 struct CurvePoint {
-  double epoch = 0;  ///< epochs trained until then; a fraction where steps are counted
+  double epoch = 0;
   std::optional<std::int64_t> step;
   std::optional<double> learning_rate;
   double loss = 0;
   double train_accuracy = 0;
   std::optional<double> validation_loss;
   double validation_accuracy = 0;
-  std::optional<double> test_accuracy;  ///< where each evaluation scores the test, too
-  std::optional<double> test_loss;      ///< likewise
+  std::optional<double> test_accuracy;
+  std::optional<double> test_loss;
   Values further;
 };
 
@@ -81,34 +80,30 @@ struct CountedLevel {
 /// among its states, in one head of one block, and the share of states in use anywhere in the
 /// model.
 struct LatentProbabilities {
-  std::int64_t block = 0;   ///< from 1 on, of the blocks with the mechanism
-  std::int64_t blocks = 0;  ///< of those, how many there are
-  std::int64_t head = 0;    ///< from 1 on
+  std::int64_t block = 0;
+  std::int64_t blocks = 0;
+  std::int64_t head = 0;
   std::int64_t heads = 0;
-  std::int64_t states = 0;          ///< of each head
-  std::string first_state;          ///< what state 0 is: window or latent
-  std::vector<std::string> tokens;  ///< the first of the sequence, in ASCII; other bytes are \xHH
-  std::vector<std::vector<double>> probabilities;  ///< a row for each token: states 0 to 16
-  /// The share of all (block, head, state) whose mean probability over the sequence is above half
-  /// of the uniform one, 1 / states.
+  std::int64_t states = 0;
+  std::string first_state;
+  std::vector<std::string> tokens;
+  std::vector<std::vector<double>> probabilities;
   double in_use = 0;
-  std::int64_t length = 0;  ///< tokens of the sequence, over which that mean is taken
+  std::int64_t length = 0;
   Values further;
 };
 
 /// The weights that all metrics are computed with, and what other rules of selection give.
 struct WeightSelection {
-  std::string keep;  ///< last or best_validation
+  std::string keep;
   std::int64_t step = 0;
   Selected last;
   Selected best_validation;
-  std::optional<Selected> best_test;  ///< selected on the test itself
+  std::optional<Selected> best_test;
   Values further;
 };
 
 struct Training {
-  /// The quality that selects learning rates and weights and that reports show: "loss" of language
-  /// models of bytes, "perplexity" of those of other tokens; empty: accuracy.
   std::string judged_by;
   std::optional<std::int64_t> steps;
   std::optional<double> epochs;
@@ -116,43 +111,43 @@ struct Training {
   std::optional<double> examples_seen;
   std::vector<SegmentExamples> train;
   std::vector<SegmentExamples> validation;
-  std::string stopped;  ///< epochs, steps or accuracy
+  std::string stopped;
   std::optional<WeightSelection> selection;
   std::optional<bool> converged;
   bool disturbed = false;
   std::optional<double> guess;
   std::optional<double> chance;
   std::optional<double> reach;
-  std::optional<std::int64_t> stacked;  ///< blocks that hold the window
+  std::optional<std::int64_t> stacked;
   std::vector<CurvePoint> curve;
   std::vector<Segment> test;
-  std::optional<LookBack> look_back;  ///< absent where answers do not stand in the sequences
+  std::optional<LookBack> look_back;
   std::optional<ReachLine> reach_line;
-  std::vector<CountedLevel> levels;                         ///< of language models
-  std::vector<std::vector<std::int64_t>> confusion;         ///< a row for each true class
-  std::optional<LatentProbabilities> latent_probabilities;  ///< where a setting asks for them
+  std::vector<CountedLevel> levels;
+  std::vector<std::vector<std::int64_t>> confusion;
+  std::optional<LatentProbabilities> latent_probabilities;
   std::string attention_dropout;
-  Json parameters;   ///< a number, or numbers by part
-  Json state_bytes;  ///< likewise
-  Json rules;        ///< sizes that the task derived
-  Json data;         ///< of prepared data: source, hashes, splits
+  Json parameters;
+  Json state_bytes;
+  Json rules;
+  Json data;
   std::string weights_hash;
   std::optional<std::int64_t> resumed_from_step;
-  std::optional<std::int64_t> processes;      ///< number of processes that trained together
-  std::vector<std::string> checkpoint_notes;  ///< why a checkpoint that was there was not used
+  std::optional<std::int64_t> processes;
+  std::vector<std::string> checkpoint_notes;
   Values further;
 };
 
 // to_json writes a part as the schema has it; from_json throws SchemaError.
-ATTNBENCH_JSON(SegmentExamples);
-ATTNBENCH_JSON(Segment);
-ATTNBENCH_JSON(LookBack);
-ATTNBENCH_JSON(ReachLine);
-ATTNBENCH_JSON(CurvePoint);
-ATTNBENCH_JSON(Selected);
-ATTNBENCH_JSON(WeightSelection);
-ATTNBENCH_JSON(CountedLevel);
-ATTNBENCH_JSON(LatentProbabilities);
-ATTNBENCH_JSON(Training);
+ATTNBENCH_DESCRIBED(SegmentExamples);
+ATTNBENCH_DESCRIBED(Segment);
+ATTNBENCH_DESCRIBED(LookBack);
+ATTNBENCH_DESCRIBED(ReachLine);
+ATTNBENCH_DESCRIBED(CurvePoint);
+ATTNBENCH_DESCRIBED(Selected);
+ATTNBENCH_DESCRIBED(WeightSelection);
+ATTNBENCH_DESCRIBED(CountedLevel);
+ATTNBENCH_DESCRIBED(LatentProbabilities);
+ATTNBENCH_DESCRIBED(Training);
 
 }  // namespace attnbench::result

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_set>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -33,17 +34,26 @@ Json::json_pointer pointer_from(const std::vector<std::string>& context) {
   return pointer;
 }
 
+/// 5.0 as 5, which JSON Schema takes for an integer as well.
+Json plain(const Json& value) {
+  if (!value.is_number_float()) return value;
+  constexpr double exact = 9007199254740992.0;  // 2^53: beyond it doubles skip integers
+  const double number = value.get<double>();
+  const bool whole = std::abs(number) <= exact && number == std::floor(number);
+  return whole ? Json(static_cast<std::int64_t>(number)) : value;
+}
+
 /// `value` with a few numbers instead of long lists of them: the least, the greatest and one that
 /// is not an integer. They fit the list's rule where all do, in a hundredth of the time.
 Json summarised(const Json& value) {
   constexpr std::size_t few = 8;
-  if (!value.is_structured()) return value;
+  if (!value.is_structured()) return plain(value);
   if (value.is_array() && value.size() > few &&
       std::all_of(value.begin(), value.end(), [](const Json& one) { return one.is_number(); })) {
     const auto [least, greatest] = std::minmax_element(value.begin(), value.end());
-    Json some = {*least, *greatest};
+    Json some = {plain(*least), plain(*greatest)};
     const auto real = std::find_if(value.begin(), value.end(),
-                                   [](const Json& one) { return one.is_number_float(); });
+                                   [](const Json& one) { return plain(one).is_number_float(); });
     if (real != value.end()) some.push_back(*real);
     return some;
   }
@@ -60,7 +70,7 @@ Json summarised(const Json& value) {
 
 /// `value` with the first `most` items of each list.
 Json shortened(const Json& value, std::size_t most) {
-  if (!value.is_structured()) return value;
+  if (!value.is_structured()) return plain(value);
   Json copy = value.is_array() ? Json::array() : Json::object();
   for (const auto& [key, member] : value.items()) {
     if (value.is_object()) {
@@ -150,10 +160,8 @@ std::string Misfit::text() const {
          found;
 }
 
-SchemaValidator::SchemaValidator(const Json& schema, const std::string& definition)
-    : rules_(definition.empty() ? schema : schema.at("definitions").at(definition)),
-      compiled_(std::make_unique<Compiled>()) {
-  if (!definition.empty()) rules_["definitions"] = schema.at("definitions");
+SchemaValidator::SchemaValidator(const Json& schema)
+    : rules_(schema), compiled_(std::make_unique<Compiled>()) {
   erase_keys(rules_, "uniqueItems");
   valijson::SchemaParser(valijson::SchemaParser::kDraft7)
       .populateSchema(Adapter(rules_), compiled_->schema);
@@ -167,7 +175,7 @@ std::optional<Misfit> SchemaValidator::misfit(const Json& value) const {
   if (fits(compiled_->schema, summarised(value), nullptr)) return std::nullopt;
   for (std::size_t most = 8;; most *= 8) {
     const bool whole = most > 1'000'000;
-    const Json part = whole ? value : shortened(value, most);
+    const Json part = shortened(value, whole ? std::string::npos : most);
     valijson::ValidationResults results;
     valijson::ValidationResults::Error first;
     if (!fits(compiled_->schema, part, &results) && results.popError(first)) {

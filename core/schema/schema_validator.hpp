@@ -24,8 +24,7 @@ struct Misfit {
 /// A compiled schema. Calls of const functions may overlap.
 class SchemaValidator {
  public:
-  /// Compiles `schema`, or one of its `definitions`.
-  explicit SchemaValidator(const Json& schema, const std::string& definition = "");
+  explicit SchemaValidator(const Json& schema);
   ~SchemaValidator();
   SchemaValidator(const SchemaValidator&) = delete;
   SchemaValidator& operator=(const SchemaValidator&) = delete;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "attention/torch/cuda.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "harness/worker/child.hpp"
 
 namespace attnbench::worker {
@@ -60,7 +60,7 @@ Json forecast_or_failure(const Loaded& loaded, const Cell& cell) {
   Outcome outcome;
   try {
     Json forecast = forecast_of(loaded, cell);
-    const std::string fault = schema::answer_fault("forecast", forecast);
+    const std::string fault = result::answer_fault("forecast", forecast);
     if (fault.empty()) return forecast;
     outcome = {Status::error, "its forecast is not of the form of one: " + fault, ""};
   } catch (...) {

@@ -12,7 +12,7 @@
 #include "attention/torch/cuda.hpp"
 #include "core/process/python_word.hpp"
 #include "core/protocol.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "core/text/format.hpp"
 #include "harness/worker/catalogue.hpp"
 #include "harness/worker/device.hpp"
@@ -298,9 +298,17 @@ void Worker::pass_on(const Json& message) {
   }
 }
 
-/// Holds the answer to its schema here, where a fault costs its own cell only.
+/// Holds the answer to its form here, where a fault costs its own cell only.
 void Worker::finish_done(const Json& done) {
-  const std::string fault = schema::answer_fault(job_->task.type, done);
+  const ChildTask& task = job_->task;
+  std::string fault;
+  if (task.type == "run") {
+    Json record = done;
+    record.update({{"cell", task.cell}, {"round", task.round}});
+    fault = result::round_fault(record);
+  } else {
+    fault = result::answer_fault(task.type, done);
+  }
   if (fault.empty()) return finish(done.get<protocol::Answer>());
   finish(Outcome{Status::error, "its record is not of the form of one: " + fault, ""});
 }

@@ -8,7 +8,7 @@
 
 namespace attnbench::tasks::training {
 
-/// The sections `metrics` and `training` of core/schema/result.schema.json, of a model that
+/// The sections `metrics` and `training` of core/result/record.hpp, of a model that
 /// `trainer` has trained. Scores every test segment, `together` examples in one batch, by the
 /// weights that the trainer keeps, which the model has afterwards; counts the state after `longest`
 /// tokens.

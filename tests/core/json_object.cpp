@@ -1,4 +1,5 @@
 #include "core/json_object.hpp"
+#include "core/json_schema.hpp"
 
 #include "tests/support/catch.hpp"
 
@@ -36,6 +37,27 @@ struct Reading {
 };
 ATTNBENCH_JSON_READER(Reading) { JSON_MAYBE(count); }
 
+/// Described.
+struct Inner {
+  std::vector<std::size_t> indices;
+};
+struct Described {
+  double seconds = 0;
+  std::optional<std::int64_t> length;
+  std::map<std::string, Inner> parts;
+  Values further;
+};
+ATTNBENCH_DESCRIBED(Inner);
+ATTNBENCH_DESCRIBED(Described);
+ATTNBENCH_DESCRIBED_CODEC(Inner) { JSON_AT(indices); }
+ATTNBENCH_DESCRIBED_CODEC(Described) {
+  JSON_KEY(at, seconds, "of a call", Rule::positive);
+  JSON_MAYBE(length);
+  JSON_KEY(usual, parts, "by name");
+  json.further("python", "its version", Rule::text);
+  JSON_REST;
+}
+
 template <class T>
 std::string fault(const Json& json) {
   try {
@@ -56,6 +78,22 @@ TEST_CASE("a list of members reads and writes a struct", "[json]") {
   CHECK(Json(read) == json);
   CHECK(Json(Strict{}).dump() == R"({"count":7})");  // what is empty is not written
   CHECK(Json({{"count", 1e3}}).get<Strict>().count == 1000);
+}
+
+TEST_CASE("a list of members describes a struct", "[json]") {
+  CHECK(schema_for<Described>() == Json::parse(R"({
+    "type": "object",
+    "required": ["seconds"],
+    "properties": {
+      "seconds": {"type": "number", "exclusiveMinimum": 0, "description": "of a call"},
+      "length": {"type": "integer"},
+      "parts": {"type": "object", "description": "by name", "additionalProperties": {
+        "type": "object",
+        "required": ["indices"],
+        "properties": {"indices": {"type": "array", "items": {"type": "integer", "minimum": 0}}}}},
+      "python": {"type": "string", "description": "its version"}}})"));
+  const Json json = {{"seconds", 2.0}, {"parts", Json::object()}, {"python", "3.13"}};
+  CHECK(Json(json.get<Described>()) == json);
 }
 
 TEST_CASE("unknown keys are refused, kept or left out, as the list says", "[json]") {

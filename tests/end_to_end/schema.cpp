@@ -1,7 +1,6 @@
 // attnbench schema: the forms of results and suites, for users.
 #include <nlohmann/json.hpp>
 
-#include "core/schema/result_check.hpp"
 #include "core/schema/schema_validator.hpp"
 #include "tests/end_to_end/runs.hpp"
 #include "tests/support/catch.hpp"
@@ -21,7 +20,9 @@ test::Finished schema_of(const std::string& name) {
 TEST_CASE("the schema of results is the one that results are held to", "[schema]") {
   const test::Finished printed = schema_of("result");
   CHECK(printed.exit_code == 0);
-  CHECK(printed.out == schema::result_schema_text);
+  const std::string copy = test::source_folder() + "/python/src/attnbench/result.schema.json";
+  INFO(copy << ": .ci/fix writes it anew");
+  CHECK((Json::parse(test::read_file(copy)) == Json::parse(printed.out)));
   const schema::SchemaValidator validator(Json::parse(printed.out));
   const Json stored = Json::parse(
       test::read_file(test::source_folder() + "/tests/reports/fixtures/quickstart.json"));

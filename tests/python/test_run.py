@@ -124,8 +124,8 @@ def test_the_program_is_looked_for_in_order(
     with pytest.raises(attnbench.ProgramNotFound, match="not in PATH"):
         find_program()
     checkout = tmp_path / "checkout"
-    (checkout / "core/schema").mkdir(parents=True)
-    (checkout / "core/schema/result.schema.json").touch()
+    (checkout / "core").mkdir(parents=True)
+    (checkout / "core/protocol.hpp").touch()
     for file in (checkout / "attnbench", tmp_path / "bin/attnbench"):
         file.parent.mkdir(exist_ok=True)
         file.write_text("#!/bin/sh\n")

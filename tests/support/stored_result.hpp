@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/result/document.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -16,7 +16,7 @@ namespace attnbench::test {
 inline nlohmann::json stored_result(const std::filesystem::path& file) {
   const auto json = nlohmann::json::parse(read_file(file));
   INFO(file.string());
-  CHECK(schema::result_fault(json) == "");
+  CHECK(result::result_fault(json) == "");
   CHECK(nlohmann::json(json.get<result::Result>()) == json);
   return json;
 }

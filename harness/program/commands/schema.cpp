@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/suite/schema_check.hpp"
 #include "harness/program/suite/shapes.hpp"
@@ -21,7 +21,7 @@ void declare_schema(Command& command) {
   command.runs([name] {
     std::cout << (*name == "suite"    ? suite::schema_text
                   : *name == "shapes" ? suite::shapes_schema_text
-                                      : schema::result_schema_text);
+                                      : result::result_schema_text());
     return 0;
   });
 }

@@ -11,7 +11,7 @@
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 #include "core/output_file.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/gallery/stored.hpp"
 #include "harness/program/run/folder/combine.hpp"
@@ -190,7 +190,7 @@ std::string cell_fault(const CellRecord& cell, const Values& ceilings) {
 }
 
 void expect_plausible(const result::Result& result) {
-  const std::string form = schema::result_fault(Json(result));
+  const std::string form = result::result_fault(Json(result));
   if (!form.empty()) refuse(result, form, ExitCode::failed);
   std::set<std::string> ids;
   for (std::size_t i = 0; i < result.cells.size(); ++i) {

@@ -35,7 +35,7 @@ def find_program(program: Program = None) -> str:
         return found
     for checkout in _checkouts():
         launcher = checkout / "attnbench"
-        if launcher.is_file() and (checkout / "core/schema/result.schema.json").is_file():
+        if launcher.is_file() and (checkout / "core/protocol.hpp").is_file():
             return str(launcher)
     raise ProgramNotFound(
         "no program attnbench: not in PATH, and neither the working folder nor this package is in a "

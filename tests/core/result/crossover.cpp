@@ -1,7 +1,7 @@
 #include "core/result/crossover.hpp"
 
 #include "core/failure.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
@@ -115,9 +115,9 @@ TEST_CASE("the efficiency length is the median of the fits", "[result]") {
 TEST_CASE("a record of the crossover task is of its form, and lacks no length", "[result]") {
   Json whole =
       test::crossover_result({test::crossover_cell("mix", 4, 16, {round_of("found", 100, 110)})});
-  CHECK_NOTHROW(schema::check_form(whole, "result.json"));
+  CHECK_NOTHROW(result::check_form(whole, "result.json"));
   whole["attnbench"]["cells"][0]["crossover"].erase("length");
-  CHECK_THROWS_AS(schema::check_form(whole, "result.json"), UsageFailure);
+  CHECK_THROWS_AS(result::check_form(whole, "result.json"), UsageFailure);
 }
 
 TEST_CASE("mechanisms with sizes of different names share the axis", "[result]") {

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "reports/tables/tables.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
@@ -114,7 +114,7 @@ TEST_CASE("a table of trainings shows the choice and what is to be known of it",
 
 TEST_CASE("malformed trainings are refused at the door", "[selection]") {
   const Json whole = test::result_of({training_cell("latte", 0.001, 1, 0.4, 0.41)});
-  schema::check_form(whole, "here");
+  result::check_form(whole, "here");
   const auto refused = [&](const char* place, const Json& value, const char* pointer) {
     Json spoiled = whole;
     const Json::json_pointer at("/attnbench/cells/0" + std::string(place));
@@ -124,7 +124,7 @@ TEST_CASE("malformed trainings are refused at the door", "[selection]") {
       spoiled[at] = value;
     }
     INFO(place);
-    CHECK_THROWS_WITH(schema::check_form(spoiled, "here"), Contains(pointer));
+    CHECK_THROWS_WITH(result::check_form(spoiled, "here"), Contains(pointer));
   };
   refused("/training", 3, "/cells/0/training");
   refused("/training/curve", "steep", "/training/curve");

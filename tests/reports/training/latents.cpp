@@ -1,6 +1,6 @@
 #include "reports/training/latents.hpp"
 
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "tests/reports/training/figure_rows.hpp"
 #include "tests/support/catch.hpp"
 
@@ -68,13 +68,13 @@ TEST_CASE("states of a mixture over tokens are a map for each mechanism", "[late
 
 TEST_CASE("probabilities of states are checked as results are", "[latents]") {
   const Json whole = result_of({latent_cell("macchiato", 1, true)});
-  CHECK_NOTHROW(schema::check_form(whole, "here"));
+  CHECK_NOTHROW(result::check_form(whole, "here"));
   CHECK(Json(whole.get<result::Result>()) == whole);
   const auto refused = [&](const std::string& key, const Json& value) {
     Json spoiled = whole;
     spoiled["attnbench"]["cells"][0]["training"]["latent_probabilities"][key] = value;
     INFO(key);
-    CHECK_THROWS_WITH(schema::check_form(spoiled, "here"),
+    CHECK_THROWS_WITH(result::check_form(spoiled, "here"),
                       Contains("/latent_probabilities/" + key));
   };
   refused("probabilities", Json::array({{0.5, 0.5}}));

@@ -6,7 +6,7 @@
 
 #include "core/claims_json.hpp"
 #include "core/result/document.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "core/sizes.hpp"
 #include "core/statistics.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
@@ -205,7 +205,7 @@ std::string joined_fault(const result::CellRecord& planned, const result::RoundR
   try {
     result::Result result;
     result.cells = {combine(planned, {record}, {})};
-    return schema::result_fault(result::assemble(std::move(result), "attnbench"));
+    return result::result_fault(result::assemble(std::move(result), "attnbench"));
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/json_file.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "core/text/printable.hpp"
 
 namespace attnbench::run {
@@ -33,7 +33,7 @@ void take_round(std::vector<result::RoundRecord>& rounds, result::RoundRecord re
 
 /// The record of a line; empty if it is invalid, with the reason in `fault`.
 std::optional<result::RoundRecord> record_from(const Json& line, std::string& fault) {
-  fault = schema::round_fault(line);
+  fault = result::round_fault(line);
   if (!fault.empty()) return std::nullopt;
   try {
     return line.get<result::RoundRecord>();
@@ -57,8 +57,11 @@ struct HeaderFault : std::runtime_error {
 void expect_header(const Json& line) {
   const auto schema = line.find("schema");
   if (schema != line.end() && schema->is_number_integer() && *schema != journal_schema) return;
-  const std::string fault = schema::header_fault(line);
-  if (!fault.empty()) throw HeaderFault(fault);
+  try {
+    static_cast<void>(line.get<JournalHeader>());
+  } catch (const SchemaError& error) {
+    throw HeaderFault(error.what());
+  }
 }
 
 void take(JournalContents& contents, Json line, const std::string& place) {
@@ -72,7 +75,7 @@ void take(JournalContents& contents, Json line, const std::string& place) {
     expect_header(line);
     contents.header = std::move(line);
   } else if (type == "probe") {
-    if (!schema::answer_fault("probe", line).empty()) return;  // the device is probed again
+    if (!result::answer_fault("probe", line).empty()) return;  // the device is probed again
     const auto probe = line.get<DeviceProbe>();
     contents.probes[probe.device] = probe;
   } else if (type == "repeat") {
@@ -115,8 +118,8 @@ ATTNBENCH_JSON_READER(DeviceProbe) { JSON_MAYBE(device, ceilings, machine); }
 
 ATTNBENCH_JSON_READER(JournalHeader) {
   JSON_MAYBE(schema);
-  JSON_AT(suite, cells, measure);
-  JSON_MAYBE(rounds, plugins, seed, threads, jobs, blas, reproduce, identity);
+  JSON_AT(suite, cells, measure, identity);
+  JSON_MAYBE(rounds, plugins, seed, threads, jobs, blas, reproduce);
 }
 
 void to_json(Json& json, const DeviceProbe& answer) {

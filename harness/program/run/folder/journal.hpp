@@ -54,7 +54,7 @@ void to_json(Json& json, const DeviceProbe& answer);
 struct JournalHeader {
   std::optional<int> schema;
   Values suite;
-  std::vector<Json> cells;
+  std::vector<Values> cells;
   Values measure;
   std::optional<int> rounds;
   std::optional<std::vector<std::string>> plugins;
@@ -63,9 +63,9 @@ struct JournalHeader {
   std::optional<int> jobs;
   Json blas;  ///< see harness/program/run/plan/blas_core.hpp
   std::string reproduce;
-  Json identity;  ///< see resume.hpp
+  Values identity;  ///< see resume.hpp
 };
-/// Throws SchemaError, also where suite, cells or measure are missing.
+/// Throws SchemaError, also where suite, cells, measure or identity are missing.
 void from_json(const Json& json, JournalHeader& header);
 
 /// The records of rounds by cell id.
@@ -85,7 +85,7 @@ struct JournalContents {
 };
 
 /// Reads a journal. A last line that was cut off is left out; of two records of one cell and round
-/// the later counts. A record that is not of its schema (core/schema/result_check.hpp) costs the
+/// the later counts. A record that is not of its form (core/result/result_check.hpp) costs the
 /// records of its cell; one that names no cell is skipped. Throws EnvironmentFailure naming the
 /// file and line if the file is missing or not a journal.
 JournalContents read_journal(const std::filesystem::path& file);

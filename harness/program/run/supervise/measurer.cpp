@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/process/signals.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "core/text/format.hpp"
 #include "harness/program/run/folder/combine.hpp"
 #include "harness/program/run/folder/run_result.hpp"
@@ -27,7 +27,7 @@ constexpr auto signal_patience = std::chrono::milliseconds(300);
 /// appended to the journal is read back by every later start.
 result::RoundRecord held_to_schema(const Json& answer, const Planned& planned, int round) {
   result::RoundRecord record;
-  std::string fault = schema::round_fault(answer);
+  std::string fault = result::round_fault(answer);
   try {
     if (fault.empty()) record = answer.get<result::RoundRecord>();
   } catch (const SchemaError& error) {
@@ -134,7 +134,7 @@ Measurer::Probed Measurer::probe(const protocol::Probe& request) {
     const Json answer =
         client_->request(request, hooks_.on_event, request.limits.seconds + grace_seconds);
     if (was_cancelled(answer)) throw Cancelled{};
-    const std::string fault = schema::answer_fault("probe", answer);
+    const std::string fault = result::answer_fault("probe", answer);
     if (!fault.empty()) throw std::runtime_error("the answer is not of its form: " + fault);
     probed.answer = answer.get<DeviceProbe>();
   } catch (const std::runtime_error& error) {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/failure.hpp"
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
 
@@ -51,7 +51,7 @@ std::string refusal(const Json& foreign) {
 TEST_CASE("a foreign record stands beside the cell whose problem it solved", "[foreign]") {
   const CellRecord beside = cell_beside();
   const result::Result joined = joined_with(foreign_beside(beside.id));
-  schema::check_form(joined, "joined");
+  result::check_form(joined, "joined");
   REQUIRE(joined.cells.size() == test::fixture_result().cells.size() + 1);
   const CellRecord& cell = joined.cells.back();
   CHECK(cell.label == "flash (Other 2.0)");

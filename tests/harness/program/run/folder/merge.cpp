@@ -63,7 +63,7 @@ run::JournalHeader header_of(const Ids& ids) {
     cell.label = cell.mechanism = "latte";
     cell.task = cell.task_label = "kernel";
     cell.settings = {{"length", std::int64_t{1024}}};
-    header.cells.emplace_back(cell);
+    header.cells.push_back(Json(cell).get<Values>());
   }
   return header;
 }

@@ -1,23 +1,20 @@
-#include "core/schema/result_check.hpp"
-#include "core/json_object.hpp"
+#include "core/result/result_check.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <vector>
 
 #include "core/failure.hpp"
-#include "core/json_object.hpp"
+#include "core/protocol.hpp"
+#include "core/result/document.hpp"
 #include "core/schema/schema_validator.hpp"
 #include "core/statistics.hpp"
 #include "core/text/printable.hpp"
 
-namespace attnbench::schema {
+namespace attnbench::result {
 namespace {
 
 struct Fault : std::runtime_error {
@@ -26,22 +23,14 @@ struct Fault : std::runtime_error {
 
 [[noreturn]] void fail(const std::string& pointer, const std::string& expected,
                        const std::string& found) {
-  throw Fault(Misfit{pointer, expected, found}.text());
+  throw Fault(schema::Misfit{pointer, expected, found}.text());
 }
 
-/// The schema, or one of its definitions, compiled once.
-const SchemaValidator& schema(const std::string& definition) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  static const Json whole = Json::parse(result_schema_text);
-  static std::map<std::string, std::unique_ptr<SchemaValidator>> compiled;
-  auto& validator = compiled[definition];
-  if (!validator) validator = std::make_unique<SchemaValidator>(whole, definition);
-  return *validator;
-}
-
-void expect_form(const Json& value, const std::string& definition) {
-  if (const auto misfit = schema(definition).misfit(value)) throw Fault(misfit->text());
+/// Holds `value` to the schema of a struct, compiled once.
+template <class Struct>
+void expect_form(const Json& value) {
+  static const schema::SchemaValidator validator(schema_for<Struct>());
+  if (const auto misfit = validator.misfit(value)) throw Fault(misfit->text());
 }
 
 // ---- what a schema cannot say
@@ -135,7 +124,7 @@ void expect_cell(const Json& cell, const std::string& pointer) {
 }
 
 void expect_result(const Json& result) {
-  expect_form(result, "");
+  expect_form<Result>(result);
   const Json& cells = result["attnbench"]["cells"];
   for (std::size_t i = 0; i < cells.size(); ++i) {
     expect_cell(cells[i], "/attnbench/cells/" + std::to_string(i));
@@ -224,19 +213,44 @@ void expect_measured(const Json& of) {
   }
 }
 
-/// The definition that the answer to `request` is checked against.
-std::string definition_of(const std::string& request, const Json& answer) {
-  if (request == "forecast") return "forecast_answer";
-  if (request == "probe") {
-    return answer.is_object() && answer.contains("product") ? "product_answer" : "probe_answer";
+void expect_positive(const Json& rate, const std::string& pointer) {
+  if (rate.is_number() && rate <= 0) fail(pointer, "a positive number", rate.dump());
+}
+
+/// The ceilings of a device, or the rate of one product, beside the machine card.
+void expect_probe(const Json& answer) {
+  Values machine;
+  std::optional<protocol::Product> product;
+  Values ceilings;
+  JsonReader reader(answer);
+  reader.at("machine", machine);
+  reader.maybe("product", product);
+  if (product) return expect_positive(product->flops_per_second, "/product/flops_per_second");
+  reader.at("ceilings", ceilings);
+  for (const auto& [name, rate] : ceilings) expect_positive(rate, "/ceilings/" + name);
+}
+
+void expect_forecast(const Forecast& forecast) {
+  const double least =
+      std::min(forecast.peak_bytes.value_or(0), static_cast<double>(forecast.calls.value_or(0)));
+  if (least < 0) fail("/peak_bytes", "a number of at least 0", Json(least).dump());
+}
+
+/// Reads it, as the supervisor will.
+void expect_answer(const std::string& request, const Json& answer) {
+  if (request == "forecast") {
+    expect_forecast(answer.get<Forecast>());
+  } else if (request == "probe") {
+    expect_probe(answer);
+  } else if (request == "check") {
+    static_cast<void>(answer.get<protocol::CheckAnswer>());
+  } else if (request == "apply") {
+    static_cast<void>(answer.get<protocol::ApplyAnswer>());
+  } else if (request == "data") {
+    static_cast<void>(answer.get<protocol::DataAnswer>());
+  } else {
+    static_cast<void>(answer.get<protocol::GenerateAnswer>());
   }
-  const Json status = answer.is_object() ? answer.value("status", Json()) : Json();
-  const bool done = status == "ok" || (request == "apply" && status == "wrong");
-  if (request == "run" || request == "check") return request + "_answer";
-  if (done && (request == "apply" || request == "data" || request == "generate")) {
-    return request + "_answer";
-  }
-  return "answer";
 }
 
 template <class Expect>
@@ -268,21 +282,18 @@ void refuse_form(const std::string& fault, const std::string& file) {
 std::string round_fault(const Json& record) {
   return fault_of([&] {
     expect_bounded(record, Json::json_pointer());
-    expect_form(record, "record");
+    expect_form<RoundRecord>(record);
     expect_measured(record);
   });
-}
-
-std::string header_fault(const Json& header) {
-  return fault_of([&] { expect_form(header, "header"); });
 }
 
 std::string answer_fault(const std::string& request, const Json& answer) {
   return fault_of([&] {
     expect_bounded(answer, Json::json_pointer());
-    expect_form(answer, definition_of(request, answer));
-    if (request == "run") expect_measured(answer);
+    expect_answer(request, answer);
   });
 }
 
-}  // namespace attnbench::schema
+std::string result_schema_text() { return schema_for<Result>().dump(2) + "\n"; }
+
+}  // namespace attnbench::result

@@ -1,4 +1,4 @@
-#include "core/schema/result_check.hpp"
+#include "core/result/result_check.hpp"
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -54,7 +54,7 @@ Json schema_fixture() { return read_result(test::source_folder() + "/tests/repor
 
 std::string complaint_of(const Json& document) {
   try {
-    schema::check_form(document, "x.json");
+    result::check_form(document, "x.json");
   } catch (const UsageFailure& failure) {
     return failure.what();
   }
@@ -64,11 +64,11 @@ std::string complaint_of(const Json& document) {
 }  // namespace
 
 TEST_CASE("a record of a round is taken as it is", "[schema]") {
-  CHECK(schema::round_fault(timed()) == "");
-  CHECK(schema::round_fault(
+  CHECK(result::round_fault(timed()) == "");
+  CHECK(result::round_fault(
             {{"cell", "a"}, {"round", 3}, {"status", "timeout"}, {"reason", "late"}}) == "");
-  CHECK(schema::round_fault(with("/measured/training", {{"curve", {{{"loss", 1.5}}}}})) == "");
-  CHECK(schema::round_fault(with("/measured/timing/forward/clock_ratio", 0.9)) == "");
+  CHECK(result::round_fault(with("/measured/training", {{"curve", {{{"loss", 1.5}}}}})) == "");
+  CHECK(result::round_fault(with("/measured/timing/forward/clock_ratio", 0.9)) == "");
 }
 
 TEST_CASE("a record that is none names the key and what it expects there", "[schema]") {
@@ -110,35 +110,38 @@ TEST_CASE("a record that is none names the key and what it expects there", "[sch
       {"/measured/mine/also", nullptr, "/measured/mine/also: expected a value"}};
   for (const auto& [pointer, value, expected] : faults) {
     INFO(pointer);
-    CHECK_THAT(schema::round_fault(with(pointer.c_str(), value)), Contains(expected));
+    CHECK_THAT(result::round_fault(with(pointer.c_str(), value)), Contains(expected));
   }
-  CHECK_THAT(schema::round_fault(Json::array()), Contains("expected an object"));
+  CHECK_THAT(result::round_fault(Json::array()), Contains("expected an object"));
 }
 
 TEST_CASE("the median of the samples that nobody disturbed is a median as well", "[schema]") {
   Json record = with("/measured/timing/forward/samples_seconds", {2.0, 1.0, 3.0, 9.0, 9.5});
-  CHECK_THAT(schema::round_fault(record), Contains("not the median"));
+  CHECK_THAT(result::round_fault(record), Contains("not the median"));
   record[Json::json_pointer("/measured/timing/forward/preempted")] = {3, 4};
-  CHECK(schema::round_fault(record) == "");
+  CHECK(result::round_fault(record) == "");
 }
 
 TEST_CASE("other answers of a child have their forms", "[schema]") {
-  CHECK(schema::answer_fault("forecast", {{"supported", true}, {"cost", {{"model_flops", 1}}}}) ==
+  CHECK(result::answer_fault("forecast", {{"id", "a"}, {"supported", true}, {"peak_bytes", 1}}) ==
         "");
-  CHECK(schema::answer_fault("forecast", {{"cost", Json::object()}}) != "");
-  CHECK(schema::answer_fault("forecast", {{"supported", true}, {"peak_bytes", "much"}}) != "");
-  CHECK(schema::answer_fault(
+  CHECK(result::answer_fault("forecast", {{"id", "a"}}) != "");
+  for (const Json& bytes : {Json("much"), Json(-1)}) {
+    CHECK(result::answer_fault("forecast",
+                               {{"id", "a"}, {"supported", true}, {"peak_bytes", bytes}}) != "");
+  }
+  CHECK(result::answer_fault(
             "data", {{"status", "ok"}, {"files", {{{"file", "a"}, {"examples", 3}}}}}) == "");
-  CHECK(schema::answer_fault("data", {{"status", "ok"}, {"files", 3}}) != "");
-  CHECK(schema::answer_fault("check", {{"status", "ok"}, {"properties", Json::array()}}) == "");
-  CHECK(schema::answer_fault("check", {{"status", "ok"}, {"properties", {{{"name", "x"}}}}}) != "");
-  CHECK(schema::answer_fault("apply", {{"status", "ok"}}) != "");
-  CHECK(schema::answer_fault("apply", {{"status", "error"}, {"reason", "no"}}) == "");
-  CHECK(schema::answer_fault("probe",
+  CHECK(result::answer_fault("data", {{"status", "ok"}, {"files", 3}}) != "");
+  CHECK(result::answer_fault("check", {{"status", "ok"}, {"properties", Json::array()}}) == "");
+  CHECK(result::answer_fault("check", {{"status", "ok"}, {"properties", {{{"name", "x"}}}}}) != "");
+  CHECK(result::answer_fault("apply", {{"status", "ok"}}) != "");
+  CHECK(result::answer_fault("apply", {{"status", "error"}, {"reason", "no"}}) == "");
+  CHECK(result::answer_fault("probe",
                              {{"ceilings", {{"fma", 1e9}}}, {"machine", Json::object()}}) == "");
-  CHECK(schema::answer_fault("probe", {{"ceilings", {{"fma", -1}}}, {"machine", Json::object()}}) !=
+  CHECK(result::answer_fault("probe", {{"ceilings", {{"fma", -1}}}, {"machine", Json::object()}}) !=
         "");
-  CHECK(schema::answer_fault("probe", {{"ceilings", 3}, {"machine", Json::object()}}) != "");
+  CHECK(result::answer_fault("probe", {{"ceilings", 3}, {"machine", Json::object()}}) != "");
 }
 
 TEST_CASE("lists beside the samples are validated", "[schema]") {
@@ -150,9 +153,11 @@ TEST_CASE("lists beside the samples are validated", "[schema]") {
   CHECK(complaint("samples_cpu_share", {1, 0.5, 0.25}).empty());
   CHECK(complaint("preempted", {0, 2}).empty());
   CHECK(complaint("disturbed", true).empty());
+  CHECK(complaint("round", 1.0).empty());
   CHECK_THAT(complaint("samples_cpu_share", {1}), Contains("as many numbers"));
   CHECK_THAT(complaint("samples_switches", {"a", 1, 2}), Contains("a number"));
   CHECK_THAT(complaint("preempted", {3}), Contains("indices"));
+  CHECK_THAT(complaint("round", 1.5), Contains("an integer, found 1.5"));
   CHECK_THAT(complaint("preempted", {-1}), Contains("an integer of at least 0"));
   CHECK_THAT(complaint("disturbed", "yes"), Contains("true or false"));
 }

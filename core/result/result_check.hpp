@@ -1,5 +1,5 @@
-// Checks of results, records of rounds and answers of children against
-// core/schema/result.schema.json, and against what a schema cannot say.
+// Checks of results and records of rounds against the schema of their structs (core/result), and
+// against what a schema cannot say; and of answers of children.
 //
 // A record comes from a process in which a plugin ran, or from a journal that may have been edited.
 // Code that joins or draws records relies on their form.
@@ -8,12 +8,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace attnbench::schema {
+namespace attnbench::result {
 
 using Json = nlohmann::json;
 
-/// The text of core/schema/result.schema.json, embedded by the build.
-extern const char* const result_schema_text;
+/// The JSON Schema of a result.json, of which .ci/fix writes a copy into python/src/attnbench.
+std::string result_schema_text();
 
 /// Throws UsageFailure "FILE: POINTER: expected …, found …" unless `result` has the form of a
 /// result.json. Unknown keys are allowed.
@@ -29,11 +29,8 @@ std::string result_fault(const Json& result);
 /// it holds no null (JSON's NaN), and its median is that of its samples. Unknown keys are allowed.
 std::string round_fault(const Json& record);
 
-/// The first fault of the header of a journal, as in result_fault.
-std::string header_fault(const Json& header);
-
-/// The first fault, as in result_fault, of the answer to `request` (run, check, probe, apply, data,
+/// The first fault, as in result_fault, of the answer to `request` (check, probe, apply, data,
 /// generate, forecast).
 std::string answer_fault(const std::string& request, const Json& answer);
 
-}  // namespace attnbench::schema
+}  // namespace attnbench::result
