@@ -76,6 +76,9 @@ inline constexpr const char* state_bytes = "state_bytes";
 std::optional<Json> value_of(const result::CellRecord& cell, const std::string& key);
 
 /// The value by name, but as the problem has it where it does, since a setting of 0 may have been
+/// ", NAME=VALUE" for a label; empty where the value says nothing: an empty word, or null.
+std::string label_part(const std::string& name, const Json& value);
+
 /// derived.
 std::optional<Json> size_of(const result::CellRecord& cell, const std::string& key);
 

@@ -70,7 +70,7 @@ Candidate cell_of(const Placed& placed, const std::string& axis, const std::stri
   cell.label = placed.series;
   // Along an axis of words each value is a line of its own.
   if (placed.x && !placed.x->is_number()) {
-    cell.label += ", " + axis + "=" + text::human_value(*placed.x);
+    cell.label += label_part(axis, *placed.x);
   }
   cell.mechanism = record.mechanism;
   cell.kind = kind_of(placed, axis);
@@ -99,7 +99,7 @@ Accuracy accuracy_of(const Selection& selection, const std::string& axis) {
   Accuracy one;
   one.label = selection.series;
   if (selection.x && choice.cells.front()->options.contains(axis)) {
-    one.label += ", " + axis + "=" + text::human_value(*selection.x);
+    one.label += label_part(axis, *selection.x);
   }
   one.x = place_of(selection.x);
   one.mean = one.low = one.high = choice.test;
