@@ -10,6 +10,7 @@
 #include "reports/tables/best.hpp"
 #include "reports/tables/conditions.hpp"
 #include "reports/tables/layout.hpp"
+#include "reports/tables/least.hpp"
 #include "reports/tables/selection.hpp"
 
 namespace attnbench::reports::verdict {
@@ -84,6 +85,10 @@ Candidate cell_of(const Placed& placed, const std::string& axis, const std::stri
     cell.over_rounds = time.has_value();
     cell.time =
         time.value_or(Time{timing->median_seconds, timing->low_seconds, timing->high_seconds});
+  }
+  if (result::is_disturbed(record)) {
+    const result::Timing* const timing = result::timing_of(record);
+    if (timing != nullptr) cell.least_seconds = least_seconds(*timing);
   }
   cell.workspace_bytes = number_of(record.memory, "workspace_bytes");
   cell.state_bytes = number_of(record.metrics, "state_bytes");
