@@ -198,8 +198,8 @@ std::string preempted_words(std::size_t disturbed, std::size_t rounds) {
 }
 
 const char* const disturbed_note =
-    "disturbed: other programs had the CPU, such a time is never ranked; `--retry disturbed` "
-    "measures it again";
+    "disturbed: other programs had the CPU, of such a time the least sample is shown and nothing "
+    "is ranked; `--retry disturbed` measures it again";
 
 ATTNBENCH_DESCRIBED_CODEC(Measured) {
   JSON_MAYBE(timing, crossover);

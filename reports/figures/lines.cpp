@@ -161,8 +161,7 @@ Json disturbed_layer(const Json& y) {
                    {"tooltip", tooltip({{"series", "label"},
                                         {"mark", "status"},
                                         {"reason", "reason"},
-                                        {"said", "median, which does not count"},
-                                        {"between", "interval"}})}},
+                                        {"said", "least sample, which does not count"}})}},
                   "datum.disturbed");
 }
 
@@ -201,6 +200,7 @@ bool add_crossings(Json& layers, const Panel& panel, const Json& y, const Json& 
                     {"right", one.high},
                     {"y", *height},
                     {"said", one.words}});
+    if (!one.command.empty()) rows.back().update({{"command", one.command}});
   }
   if (rows.empty()) return false;
   const Json data = {{"name", "crossings"}, {"values", std::move(rows)}};
@@ -342,7 +342,9 @@ std::optional<Figure> line_figure(const Panel& panel, const Palette& palette,
     caption += " What has no " + panel.axis + " is one measurement, drawn all across.";
   }
   if (contents.disturbed) {
-    caption += " Crossed rings: disturbed, other programs had the CPU; they count for nothing.";
+    caption +=
+        " Crossed rings: the least sample where other programs had the CPU (disturbed); they count "
+        "for nothing.";
   }
   caption += not_drawn_words(panel, shown);
   return framed({.what = request.what,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reports/tables/conditions.hpp"
+#include "reports/tables/least.hpp"
 
 namespace attnbench::reports {
 namespace {
@@ -39,8 +40,12 @@ Quantity time_quantity(const std::string& what) {
 }
 
 Quantity disturbed_time_quantity(const std::string& what) {
-  return [what](const CellRecord& cell) {
-    return result::is_disturbed(cell) ? measured_time(cell, what) : std::nullopt;
+  return [what](const CellRecord& cell) -> std::optional<PlottedValue> {
+    const result::Timing* const timing =
+        result::is_disturbed(cell) ? result::timing_of(cell, what) : nullptr;
+    if (timing == nullptr) return std::nullopt;
+    const double least = least_seconds(*timing);
+    return PlottedValue{least, least, least, ""};
   };
 }
 

@@ -27,7 +27,7 @@ using Quantity = std::function<std::optional<PlottedValue>(const CellRecord& cel
 /// The time of a WHAT of the timing; the cell's primary where `what` is empty. Cells that are not
 /// ok have none.
 Quantity time_quantity(const std::string& what);
-/// The time of disturbed cells alone, which figures mark and nothing is derived from.
+/// The least sample of disturbed cells alone, which figures mark and nothing is derived from.
 Quantity disturbed_time_quantity(const std::string& what);
 /// A number of bytes, such as workspace_bytes of memory, of cells that are ok or whose time was
 /// disturbed.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "reports/tables/best.hpp"
+#include "reports/tables/least.hpp"
 #include "reports/tables/panel_growth.hpp"
 #include "reports/tables/selection.hpp"
 
@@ -54,10 +55,7 @@ Grid axis_across(const Panel& panel, const std::vector<GridEntry>& entries) {
 /// One quantity of a cell as text; empty where the cell does not have it.
 using CellText = std::function<std::string(const result::CellRecord& cell)>;
 
-/// Replaces the spread of a time whose cell was disturbed.
-constexpr const char* mark = "disturbed";
-
-/// Bytes of a disturbed cell are what they are; its times are marked.
+/// Bytes of a disturbed cell are what they are.
 bool has_bytes(const result::CellRecord& cell) {
   return result::is_ok(cell) || result::is_disturbed(cell);
 }
@@ -66,12 +64,12 @@ CellText time_in(text::Letters letters) {
   return [letters](const result::CellRecord& cell) -> std::string {
     const result::Timing* const timing = has_bytes(cell) ? result::timing_of(cell) : nullptr;
     if (timing == nullptr) return result::is_ok(cell) ? "" : to_string(cell.status);
-    const std::string median = text::measured_seconds(timing->median_seconds, timing->low_seconds,
-                                                      timing->high_seconds, letters) +
-                               " ";
-    if (result::is_disturbed(cell)) return median + mark;
-    return median + text::human_spread(timing->median_seconds, timing->low_seconds,
-                                       timing->high_seconds, letters);
+    if (result::is_disturbed(cell)) return disturbed_text(least_seconds(*timing), letters);
+    return text::measured_seconds(timing->median_seconds, timing->low_seconds, timing->high_seconds,
+                                  letters) +
+           " " +
+           text::human_spread(timing->median_seconds, timing->low_seconds, timing->high_seconds,
+                              letters);
   };
 }
 
@@ -95,13 +93,14 @@ CellText bytes_of(Values result::CellRecord::*part, const char* key) {
   };
 }
 
-/// The rate of generation, where a cell generates.
+/// The rate of generation, where a cell generates; of one that was disturbed it is not known.
 std::string tokens_per_second(const result::CellRecord& cell) {
   const auto rate = has_bytes(cell) ? number_of(cell.metrics, "tokens_per_second") : std::nullopt;
   if (!rate) return "";
+  if (result::is_disturbed(cell)) return to_string(cell.status);
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.0f", *rate);
-  return text.data() + (result::is_disturbed(cell) ? std::string(" ") + mark : "");
+  return text.data();
 }
 
 /// What the panel's times are of: its cells' primary, where they agree.

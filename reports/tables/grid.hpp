@@ -36,9 +36,9 @@ Grid laid_out(const Panel& panel, const std::string& title, const std::vector<Gr
 
 /// The grids of a panel. For trainings: see selection.hpp. For crossovers: length and interval,
 /// both implementations, efficiency length. Otherwise: median time and interval (or the status of a
-/// cell that is not ok; of one that was disturbed the time, marked as such, and a note), workspace,
-/// state: those that any cell of the panel has. Then growth exponents along the axis, where enough
-/// sizes were measured to fit one.
+/// cell that is not ok; of one that was disturbed its least sample, marked as such, and a note),
+/// workspace, state: those that any cell of the panel has. Then growth exponents along the axis,
+/// where enough sizes were measured to fit one.
 std::vector<Grid> grids_of(const Panel& panel, text::Letters letters);
 
 /// Why cells of one series are not ok, and at which axis values.

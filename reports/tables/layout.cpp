@@ -159,8 +159,7 @@ std::vector<std::string> remaining(const Cells& cells, Part part, Groups& groups
 std::string series_of(const result::CellRecord& cell, const std::vector<std::string>& options) {
   std::string name = cell.label;
   for (const std::string& key : options) {
-    if (const auto value = value_of(cell, key))
-      name += ", " + key + "=" + text::human_value(*value);
+    name += label_part(key, value_of(cell, key).value_or(Json()));
   }
   return name;
 }
@@ -177,7 +176,7 @@ void add_panels(std::vector<Panel>& all, const Cells& cells, const std::string& 
     Panel panel;
     for (const std::string& key : facets) {
       const auto value = value_of(*cell, key);
-      panel.facet.emplace_back(key, value ? text::human_value(*value) : "none");
+      panel.facet.emplace_back(key, value && *value != "" ? text::human_value(*value) : "none");
     }
     const auto [found, is_new] = place.emplace(panel.facet_text(), all.size());
     if (is_new) {
@@ -205,6 +204,10 @@ std::string stack_of(const result::CellRecord& cell) {
 
 bool is_exact(const result::CellRecord& cell) {
   return cell.mechanism == "softmax" && stack_of(cell).empty();
+}
+
+std::string label_part(const std::string& name, const Json& value) {
+  return value.is_null() || value == "" ? "" : ", " + name + "=" + text::human_value(value);
 }
 
 std::string Panel::facet_text() const {
@@ -257,7 +260,10 @@ std::vector<Panel> panels(const result::Result& result) {
     add_panels(all, by_task[label], label,
                task == result.suite.tasks.end() ? std::string() : task->second.axis);
   }
-  for (Panel& panel : all) panel.ceilings = &result.ceilings_of(panel.cells.front().cell->device);
+  for (Panel& panel : all) {
+    panel.ceilings = &result.ceilings_of(panel.cells.front().cell->device);
+    panel.command = result.run.command;
+  }
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "reports/tables/best.hpp"
 #include "reports/tables/conditions.hpp"
 #include "reports/tables/layout.hpp"
+#include "reports/tables/least.hpp"
 #include "reports/tables/selection.hpp"
 
 namespace attnbench::reports::verdict {
@@ -70,7 +71,7 @@ Candidate cell_of(const Placed& placed, const std::string& axis, const std::stri
   cell.label = placed.series;
   // Along an axis of words each value is a line of its own.
   if (placed.x && !placed.x->is_number()) {
-    cell.label += ", " + axis + "=" + text::human_value(*placed.x);
+    cell.label += label_part(axis, *placed.x);
   }
   cell.mechanism = record.mechanism;
   cell.kind = kind_of(placed, axis);
@@ -84,6 +85,10 @@ Candidate cell_of(const Placed& placed, const std::string& axis, const std::stri
     cell.over_rounds = time.has_value();
     cell.time =
         time.value_or(Time{timing->median_seconds, timing->low_seconds, timing->high_seconds});
+  }
+  if (result::is_disturbed(record)) {
+    const result::Timing* const timing = result::timing_of(record);
+    if (timing != nullptr) cell.least_seconds = least_seconds(*timing);
   }
   cell.workspace_bytes = number_of(record.memory, "workspace_bytes");
   cell.state_bytes = number_of(record.metrics, "state_bytes");
@@ -99,7 +104,7 @@ Accuracy accuracy_of(const Selection& selection, const std::string& axis) {
   Accuracy one;
   one.label = selection.series;
   if (selection.x && choice.cells.front()->options.contains(axis)) {
-    one.label += ", " + axis + "=" + text::human_value(*selection.x);
+    one.label += label_part(axis, *selection.x);
   }
   one.x = place_of(selection.x);
   one.mean = one.low = one.high = choice.test;

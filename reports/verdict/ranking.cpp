@@ -51,6 +51,7 @@ void add_times(const PanelQuestion& question, const Answer& answer, Ranking& ran
       }
     } else if (cell.status != Status::ok || cell.time) {
       row.ended = cell.status;
+      row.least_seconds = cell.least_seconds;
     }
     if (cell.status == Status::ok || cell.status == Status::disturbed) {
       row.workspace_bytes = cell.workspace_bytes;
@@ -102,6 +103,7 @@ void add_steps(const PanelQuestion& question, const Answer& answer, Ranking& ran
     if (!stands_at(cell, last.x)) continue;
     RankedRow& row = row_of(ranking, cell.label);
     if (is_ranked(cell)) row.step = cell.time;
+    row.least_step_seconds = cell.least_seconds;
     row.state_bytes = cell.state_bytes;
   }
   for (const std::string& label : last.labels) row_of(ranking, label).fastest_step = true;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "reports/tables/least.hpp"
 #include "reports/tables/quality.hpp"
 #include "reports/verdict/sentences.hpp"
 
@@ -96,9 +97,10 @@ class Columns {
 }  // namespace
 
 Grid grid_of(const Ranking& ranking, text::Letters letters) {
-  const auto seconds = [letters](const std::optional<Time>& time) {
-    return time ? text::measured_seconds(time->median, time->low, time->high, letters)
-                : std::string();
+  const auto seconds = [letters](const std::optional<Time>& time,
+                                 const std::optional<double>& least) {
+    if (time) return text::measured_seconds(time->median, time->low, time->high, letters);
+    return least ? disturbed_text(*least, letters) : std::string();
   };
   Columns columns(ranking.rows);
   const auto add_quality = [&] {
@@ -116,7 +118,9 @@ Grid grid_of(const Ranking& ranking, text::Letters letters) {
     columns.add(
         "time",
         [&](const RankedRow& row) {
-          if (row.time || !row.ended) return seconds(row.time);
+          if (row.time || row.least_seconds || !row.ended) {
+            return seconds(row.time, row.least_seconds);
+          }
           return *row.ended == Status::ok ? "one process" : std::string(to_string(*row.ended));
         },
         columns.marked(&RankedRow::fastest));
@@ -128,7 +132,7 @@ Grid grid_of(const Ranking& ranking, text::Letters letters) {
     columns.add_bytes("workspace", &RankedRow::workspace_bytes);
   }
   columns.add(
-      "step", [&](const RankedRow& row) { return seconds(row.step); },
+      "step", [&](const RankedRow& row) { return seconds(row.step, row.least_step_seconds); },
       columns.marked(&RankedRow::fastest_step));
   if (!ranking.by_quality) add_quality();
   columns.add_bytes("state", &RankedRow::state_bytes);

@@ -29,6 +29,7 @@ struct Candidate {
   Status status = Status::ok;
   bool unchecked = false;  ///< an error that is one of the check alone
   std::optional<Time> time;
+  std::optional<double> least_seconds;  ///< the least sample, of what was disturbed
   bool over_rounds = true;  ///< false where one process alone was timed, which ranks nothing
   std::optional<double> workspace_bytes;
   std::optional<double> state_bytes;
@@ -160,11 +161,13 @@ struct RankedRow {
   std::string faster_from;      ///< the crossover in short: "1000 (880 to 1300)", "not up to 2048"
   std::optional<Time> time;     ///< at the table's place
   std::optional<Status> ended;  ///< of what has no time there; ok of what one process timed
-  bool fastest = false;         ///< or not to be told from the fastest
-  std::optional<Estimate> speedup;  ///< over the fastest exact attention, there
+  std::optional<double> least_seconds;  ///< the least sample, of what was disturbed
+  bool fastest = false;                 ///< or not to be told from the fastest
+  std::optional<Estimate> speedup;      ///< over the fastest exact attention, there
   std::optional<double> workspace_bytes;
   std::optional<double> state_bytes;
   std::optional<Time> step;
+  std::optional<double> least_step_seconds;  ///< likewise
   bool fastest_step = false;
   std::optional<Accuracy> quality;
   bool best_quality = false;

@@ -7,19 +7,24 @@
 #include "reports/page/page_tables.hpp"
 #include "reports/tables/conditions.hpp"
 #include "reports/tables/csv.hpp"
+#include "reports/tables/least.hpp"
 #include "reports/tables/tables.hpp"
+#include "reports/verdict/input.hpp"
+#include "reports/verdict/ranking_table.hpp"
 #include "tests/reports/figures/spec_parts.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/result_builder.hpp"
 
 using namespace attnbench;
 using Json = nlohmann::json;
+namespace verdict = reports::verdict;
 
 namespace {
 
 const std::string reason = "3 of 3 rounds were preempted: repeat on a quiet machine";
 
-/// The fixture, `label` at `length` (all lengths where 0) in slices of 16 ms.
+/// The fixture, `label` at `length` (all lengths where 0) in slices of 16 ms, with a sample of
+/// 203 µs.
 result::Result disturbed(const std::string& label, int length) {
   result::Result result = test::fixture_result();
   for (result::CellRecord& cell : result.cells) {
@@ -31,6 +36,7 @@ result::Result disturbed(const std::string& label, int length) {
       timing.median_seconds = 0.016;
       timing.low_seconds = 0.012;
       timing.high_seconds = 0.020;
+      timing.minimum_seconds = 203e-6;
       for (result::TimingRound& round : timing.rounds) round.disturbed = true;
     }
   }
@@ -76,9 +82,10 @@ TEST_CASE("a disturbed time is a crossed ring with its reason, which no line joi
   for (const Json& row : test::own_rows(figure.spec)) {
     if (!row["disturbed"].get<bool>()) continue;
     ++marked;
-    CHECK((row["series"] == "linear" && row["x"] == 1024 && row["y"] == 16));
+    CHECK((row["series"] == "linear" && row["x"] == 1024));
+    CHECK(row["y"].get<double>() == Approx(0.203));  // the least sample, in the figure's ms
+    CHECK(row["said"] == "203 µs");
     CHECK(row["reason"] == reason);
-    CHECK_THAT(row["between"].get<std::string>(), Catch::Contains("3 rounds, disturbed"));
   }
   CHECK(marked == 1);
   const auto rings = point_layers(figure, true);
@@ -92,7 +99,7 @@ TEST_CASE("a disturbed time is a crossed ring with its reason, which no line joi
     if (layer["transform"].dump().find("datum.part ==") != std::string::npos) continue;
     CHECK_THAT(layer["transform"].dump(), Catch::Contains("!datum.disturbed"));
   }
-  CHECK_THAT(figure.caption, Catch::Contains("Crossed rings: disturbed"));
+  CHECK_THAT(figure.caption, Catch::Contains("Crossed rings: the least sample"));
 
   const auto quiet = figure_of(test::fixture_result(), "time");
   CHECK(point_layers(quiet, true).empty());
@@ -157,13 +164,58 @@ TEST_CASE("intervals say how many rounds they are of", "[reports]") {
   CHECK(reports::interval_words("order", 1, 0) == "95 % over 1 round");
 }
 
+TEST_CASE("the least sample is of all rounds, whatever is stored of them", "[reports]") {
+  result::Timing timing;
+  timing.median_seconds = timing.low_seconds = 3;
+  timing.rounds.resize(2);
+  timing.rounds[0].median_seconds = 4;
+  timing.rounds[1].median_seconds = 2;
+  CHECK(reports::least_seconds(timing) == 2);  // samples stay in the run's journal
+  timing.rounds[0].samples_seconds = {9, 1.5};
+  CHECK(reports::least_seconds(timing.rounds[0]) == 1.5);
+  CHECK(reports::least_seconds(timing) == 1.5);
+  timing.minimum_seconds = 1;
+  CHECK(reports::least_seconds(timing) == 1);
+  CHECK(reports::disturbed_text(203e-6, text::Letters::ascii) == "least 203 us, disturbed");
+}
+
+TEST_CASE("the table that ranks has a disturbed cell's least sample, below what is ranked",
+          "[reports]") {
+  std::vector<result::CellRecord> cells;
+  for (const char* task : {"forward", "decode"}) {
+    for (const auto& [label, seconds] :
+         {std::pair("softmax", 4e-3), std::pair("latte", 8e-3), std::pair("window", 1e-3)}) {
+      test::CellBuilder cell(label, task);
+      cell.named(std::string(task) + label).length(256);
+      cell.took(seconds, task == std::string("decode") ? "step" : "forward");
+      cells.push_back(cell.rounds({seconds * 0.99, seconds, seconds * 1.01}));
+      if (cell.label != "window") continue;
+      cells.back().status = Status::disturbed;
+      cells.back().timing.begin()->second.minimum_seconds = 5e-6;
+    }
+  }
+  const verdict::Verdict verdict = verdict::verdict_of(test::result_of(cells));
+  REQUIRE(verdict.rankings.size() == 1);
+  const reports::Grid grid = verdict::grid_of(verdict.rankings[0], text::Letters::utf8);
+  const auto& [label, texts] = grid.rows.back();
+  CHECK(label == "window");
+  for (const char* column : {"time", "step"}) {
+    const auto at = std::find(grid.columns.begin(), grid.columns.end(), column);
+    INFO(column);
+    REQUIRE(at != grid.columns.end());
+    const auto i = static_cast<std::size_t>(at - grid.columns.begin());
+    CHECK(texts[i] == "least 5.00 µs, disturbed");
+    CHECK_FALSE(grid.best.contains({grid.rows.size() - 1, i}));
+  }
+}
+
 TEST_CASE("tables mark a disturbed number and list it with its reason", "[reports]") {
   result::Result result = disturbed("linear", 1024);
   const std::string rates = reports::table(result, {160, text::Letters::utf8});
   const std::size_t rate = rates.find("generated tokens per second");
   const std::size_t state = rates.find("\nstate\n");
   REQUIRE((state < rate && rate != std::string::npos));
-  CHECK_THAT(rates.substr(rate), Catch::Contains(" disturbed"));
+  CHECK_THAT(rates.substr(rate), Catch::Contains("  disturbed"));  // of 1 token in 16 ms nothing
   CHECK_THAT(rates.substr(state, rate - state),
              Catch::Contains("linear") && !Catch::Contains("disturbed"));
   // A disturbed cell with an interval that would be called unsteady: the status says more.
@@ -172,13 +224,13 @@ TEST_CASE("tables mark a disturbed number and list it with its reason", "[report
     for (auto& [what, timing] : cell.timing) timing.high_seconds = 1;
   }
   const std::string text = reports::table(result, {120, text::Letters::utf8});
-  CHECK_THAT(text, Catch::Contains("16 ms disturbed") && !Catch::Contains("unsteady") &&
-                       Catch::Contains("never ranked") &&
+  CHECK_THAT(text, Catch::Contains("least 203 µs, disturbed") && !Catch::Contains("unsteady") &&
+                       Catch::Contains("nothing is ranked") &&
                        Catch::Contains("linear at length 1024: disturbed: " + reason));
-  CHECK_THAT(reports::markdown_tables(result), Catch::Contains("16 ms disturbed"));
-  CHECK_THAT(reports::latex_tables(result), Catch::Contains("16 ms disturbed"));
-  CHECK_THAT(reports::tables_html(result),
-             Catch::Contains("<td>16 ms disturbed</td>") && Catch::Contains("never ranked"));
+  CHECK_THAT(reports::markdown_tables(result), Catch::Contains("least 203 µs, disturbed"));
+  CHECK_THAT(reports::latex_tables(result), Catch::Contains("least 203 µs, disturbed"));
+  CHECK_THAT(reports::tables_html(result), Catch::Contains("<td>least 203 µs, disturbed</td>") &&
+                                               Catch::Contains("nothing is ranked"));
   CHECK_THAT(reports::statuses_html(result),
              Catch::Contains("linear, length 1024") && Catch::Contains(reason));
   CHECK_THAT(reports::csv_table(result), Catch::Contains(",disturbed,"));

@@ -1,14 +1,10 @@
-// The shell: words quoted for it, and what a command that it runs prints.
+// What a command prints that the shell runs.
 #pragma once
 
 #include <string>
 #include <vector>
 
 namespace attnbench::cluster {
-
-/// A word for a POSIX shell, quoted where it must be.
-std::string shell_word(const std::string& word);
-std::string shell_words(const std::vector<std::string>& words);
 
 /// How a command ended.
 struct CommandAnswer {

@@ -7,6 +7,7 @@
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
+#include "core/text/shell.hpp"
 #include "harness/program/cluster/shell.hpp"
 
 namespace attnbench::cluster {
@@ -36,7 +37,7 @@ std::string submitted_job(const std::vector<std::string>& command) {
     return std::isdigit(static_cast<unsigned char>(letter));
   });
   if (answer.exit_code == 0 && digits) return job;
-  throw EnvironmentFailure("Slurm did not take the job (" + shell_words(command) +
+  throw EnvironmentFailure("Slurm did not take the job (" + text::shell_words(command) +
                            "): " + text::quotable(answer.text, 600));
 }
 
@@ -56,7 +57,8 @@ void submit(Submission& submission, const SubmissionFolder& folder,
 
 std::vector<std::string> submit_commands(const SubmissionFolder& folder,
                                          const std::vector<int>& shards) {
-  return {shell_words(array_command(folder, shards)), shell_words(merge_command(folder, "JOB"))};
+  return {text::shell_words(array_command(folder, shards)),
+          text::shell_words(merge_command(folder, "JOB"))};
 }
 
 std::optional<Queue> ask_queue(const Submission& submission, std::string& why) {

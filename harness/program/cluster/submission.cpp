@@ -8,7 +8,7 @@
 #include "core/output_file.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/cluster/shell.hpp"
+#include "core/text/shell.hpp"
 
 namespace attnbench::cluster {
 namespace {
@@ -74,13 +74,13 @@ std::string beginning_of(const Submission& submission, const SubmissionFolder& f
 /// The script's first lines: check that the node sees the submission, change to the folder that
 /// `submit` was called in, and source the user's setup.
 std::string preparation_of(const Submission& submission, const SubmissionFolder& folder) {
-  const std::string record = shell_word(folder.record().string());
+  const std::string record = text::shell_word(folder.record().string());
   std::string script = "if [ ! -e " + record +
                        " ]; then\n  echo \"attnbench: $(hostname) does not see \"" + record +
                        "\": submit from a folder that all nodes share\" >&2\n  exit 3\nfi\n";
-  script += "cd " + shell_word(submission.started_in) + " || exit 3\n";
+  script += "cd " + text::shell_word(submission.started_in) + " || exit 3\n";
   if (submission.setup) {
-    const std::string setup = shell_word(folder.setup().string());
+    const std::string setup = text::shell_word(folder.setup().string());
     script += ". " + setup + " || { echo \"attnbench: setup.sh ended with $?\" >&2; exit 3; }\n";
   }
   return script;
@@ -160,19 +160,21 @@ std::string shard_script(const Submission& submission, const SubmissionFolder& f
   for (const std::string& option : submission.options) script += sbatch_line(option);
   script += "\n" + preparation_of(submission, folder);
   script += "shard=${SLURM_ARRAY_TASK_ID:?is set by Slurm for each task}\n";
-  script += "folder=" + shell_word((folder.path / "shards").string()) + "/$shard\n";
+  script += "folder=" + text::shell_word((folder.path / "shards").string()) + "/$shard\n";
   script += "share=(--shard \"$shard/" + std::to_string(submission.jobs) +
             "\" --progress plain --no-report)\n";
   std::string further;
-  for (const std::string& status : submission.retry) further += " --retry " + shell_word(status);
+  for (const std::string& status : submission.retry)
+    further += " --retry " + text::shell_word(status);
   const bool bare = std::find(submission.run.begin(), submission.run.end(), "--no-ceilings") !=
                     submission.run.end();
   if (bare) further += " --no-ceilings";
   // The program takes the shell's place, so that Slurm's signals reach it.
-  script += "if [ -e \"$folder/journal.jsonl\" ]; then\n  exec " + shell_word(submission.program) +
-            " run --resume \"$folder\"" + further + " \"${share[@]}\"\nfi\n";
-  script += "exec " + shell_word(submission.program) + " " + shell_words(submission.run) +
-            " --out \"$folder\" \"${share[@]}\"\n";
+  script += "if [ -e \"$folder/journal.jsonl\" ]; then\n  exec " +
+            text::shell_word(submission.program) + " run --resume \"$folder\"" + further +
+            " \"${share[@]}\"\nfi\n";
+  script += "exec " + text::shell_word(submission.program) + " " +
+            text::shell_words(submission.run) + " --out \"$folder\" \"${share[@]}\"\n";
   return script;
 }
 
@@ -184,8 +186,8 @@ std::string merge_script(const Submission& submission, const SubmissionFolder& f
   }
   script += "\n" + preparation_of(submission, folder);
   script += "exec " +
-            shell_words({submission.program, "merge", folder.path.string(), "--out",
-                         folder.merged().string()}) +
+            text::shell_words({submission.program, "merge", folder.path.string(), "--out",
+                               folder.merged().string()}) +
             "\n";
   return script;
 }

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "core/text/format.hpp"
-#include "harness/program/cluster/shell.hpp"
+#include "core/text/shell.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/gallery/contribution.hpp"
 #include "harness/program/suite/known_suites.hpp"
@@ -59,7 +59,7 @@ int contribute(const ContributeArguments& arguments) {
   gallery::expect_contribution(result, names_here(arguments.run, whole));
   const fs::path folder = arguments.out.empty() ? default_folder(suites) : fs::path(arguments.out);
   const fs::path file = gallery::store_contribution(result, folder, arguments.force);
-  const std::string quoted = cluster::shell_words({file.string()});
+  const std::string quoted = text::shell_words({file.string()});
   std::cout << "written    " << file.string() << ", "
             << text::human_bytes(static_cast<double>(fs::file_size(file))) << "\n"
             << "taken out  names of host, folders and other programs; samples, logs, environment, "

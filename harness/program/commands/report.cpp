@@ -10,7 +10,7 @@
 #include "core/result/document.hpp"
 #include "core/result/machines.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/cluster/shell.hpp"
+#include "core/text/shell.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/measuring.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
@@ -94,8 +94,8 @@ void print_compared(const reports::Verdicts& verdicts, const ReportArguments& ar
     words += (words.empty() ? "" : ", ") + std::to_string(count) + " " + verdict;
   }
   std::cout << verdicts.turns.changed << " beside " << verdicts.turns.base << ": " << words
-            << " (attnbench compare " << cluster::shell_word(arguments.results[0]) << " "
-            << cluster::shell_word(arguments.results[1]) << ")\n";
+            << " (attnbench compare " << text::shell_word(arguments.results[0]) << " "
+            << text::shell_word(arguments.results[1]) << ")\n";
 }
 
 int run_report(const ReportArguments& arguments) {

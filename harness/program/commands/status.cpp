@@ -11,7 +11,7 @@
 #include "core/failure.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/cluster/shell.hpp"
+#include "core/text/shell.hpp"
 #include "harness/program/cluster/slurm.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
@@ -91,7 +91,7 @@ Look look_at(const cluster::Submission& submission, const cluster::SubmissionFol
   }
   if (!out.finished && !out.at_work && queue) {
     text << "nothing is at work: attnbench submit --again "
-         << cluster::shell_word(folder.path.string()) << "; what tasks printed is in "
+         << text::shell_word(folder.path.string()) << "; what tasks printed is in "
          << folder.logs().string() << "\n";
   }
   out.text = text.str();

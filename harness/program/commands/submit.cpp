@@ -11,7 +11,7 @@
 #include "core/process/fingerprint.hpp"
 #include "core/result/document.hpp"
 #include "core/text/printable.hpp"
-#include "harness/program/cluster/shell.hpp"
+#include "core/text/shell.hpp"
 #include "harness/program/cluster/slurm.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/measuring.hpp"
@@ -127,7 +127,7 @@ void hand_over(Submission& submission, const SubmissionFolder& folder,
             << (submission.exclusive ? "whole nodes: " : "shared nodes: ")
             << submission.exclusive_reason << ")\nmerge   " << last.merge
             << ", after all of them\nstatus  attnbench status "
-            << cluster::shell_word(folder.path.string()) << "\n";
+            << text::shell_word(folder.path.string()) << "\n";
 }
 
 int submit_again(const SubmitArguments& arguments) {

@@ -94,8 +94,10 @@ void declare_watch(Command& command) {
   command.option("--every", arguments->every, "seconds from one look to the next (default 2)")
       .positive_seconds();
   command.footer(
-      "Ends when nobody writes to the run. A cell shows the median of its rounds so far, in\n"
-      "parentheses where other programs disturbed all of them; a training what it learned.\n"
+      "Ends when nobody writes to the run. A cell shows the median of its rounds so far; the "
+      "least\n"
+      "sample, in parentheses, where other programs disturbed all of them; a training what it\n"
+      "learned.\n"
       "A submission to a cluster is watched by: attnbench status FOLDER --watch\n"
       "\n"
       "Example:\n"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/failure.hpp"
-#include "core/text/format.hpp"
 #include "harness/program/run/folder/combine.hpp"
+#include "reports/tables/layout.hpp"
 
 namespace attnbench::compare {
 namespace {
@@ -29,7 +29,8 @@ std::string key_of(const Cell& cell, const MatchRule& rule) {
 std::string name_of(const Cell& cell, const MatchRule& rule) {
   std::string name = cell.task_label + (rule.by_label ? " " + cell.label : "");
   for (const auto& [key, value] : axes_of(cell, rule)) {
-    name.append(" ").append(key).append("=").append(text::human_value(value));
+    const std::string part = reports::label_part(key, value);
+    name += part.empty() ? part : part.substr(1);  // without the comma
   }
   return name;
 }

@@ -294,7 +294,7 @@ std::string describe(const Cell& cell) {
   std::string separator = "  ";
   for (const std::string& name : cell.varies.value_or(std::vector<std::string>{"length"})) {
     const auto value = value_of_axis(cell, name);
-    if (!value) continue;
+    if (!value || plain_text(*value).empty()) continue;
     text.append(separator).append(name).append("=").append(plain_text(*value));
     separator = " ";
   }

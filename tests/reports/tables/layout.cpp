@@ -37,6 +37,23 @@ TEST_CASE("the task's axis is the axis when it varies", "[result]") {
   CHECK(axis_values(found[0]) == std::vector<Json>{256, 512});
 }
 
+TEST_CASE("no name has an option that says nothing", "[result]") {
+  const auto stacked = [](const char* blocks) {
+    return sized("softmax", 512).named(blocks).set("stack", blocks);
+  };
+  const auto found = laid({stacked(""), stacked("3 self + window"), stacked("self")});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].series ==
+        Words{"softmax", "softmax, stack=3 self + window", "softmax, stack=self"});
+  const auto faceted =
+      laid({sized("softmax", 512).set("order", ""), sized("softmax", 512).set("order", "sorted")});
+  REQUIRE(faceted.size() == 2);
+  CHECK(faceted[0].facet_text() == "order=none");
+  CHECK(reports::label_part("stack", "") == "");
+  CHECK(reports::label_part("stack", nullptr) == "");
+  CHECK(reports::label_part("window", 0) == ", window=0");
+}
+
 TEST_CASE("another option becomes the axis when only it varies", "[result]") {
   const auto found = laid({latent(64), latent(128), sized("softmax", 512)});
   REQUIRE(found.size() == 1);

@@ -12,8 +12,8 @@
 #include "core/status.hpp"
 #include "core/text/colour.hpp"
 #include "core/text/printable.hpp"
+#include "core/text/shell.hpp"
 #include "core/text/spelling.hpp"
-#include "harness/program/cluster/shell.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
 #include "harness/program/run/folder/run_folder.hpp"
@@ -183,7 +183,7 @@ void print_interruption(const run::RunOutcome& outcome) {
             << outcome.folder.string() << "\n";
 }
 
-std::string typed_command() { return cluster::shell_words(own_words()); }
+std::string typed_command() { return text::shell_words(own_words()); }
 
 std::string reproducing_command(const std::string& suite) {
   return reproducing_command(own_words(), suite);
@@ -205,7 +205,7 @@ std::string reproducing_command(const std::vector<std::string>& words, const std
                              words[i] != suite && suite::find_suite(words[i]) != suite;
     if (!other_suite) kept.push_back(words[i]);
   }
-  return cluster::shell_words(kept);
+  return text::shell_words(kept);
 }
 
 std::set<std::string> statuses_from(const std::string& flag,

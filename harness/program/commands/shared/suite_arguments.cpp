@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <sstream>
 
 #include "core/failure.hpp"
+#include "core/text/printable.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/suite/known_suites.hpp"
@@ -154,13 +156,48 @@ suite::Document load_suite(const std::string& name, SuiteArguments& arguments) {
   return document;
 }
 
+namespace {
+
+/// The names of settings and options, and of what --set takes besides.
+std::vector<std::string> setting_names(const Catalogue& catalogue) {
+  std::set<std::string> names{"implementation", "device", "task"};
+  for (const TaskSpec& task : catalogue.tasks) {
+    for (const Option& setting : task.settings) names.insert(setting.name);
+  }
+  for (const MechanismSpec& mechanism : catalogue.mechanisms) {
+    for (const Option& option : mechanism.options) names.insert(option.name);
+  }
+  return {names.begin(), names.end()};
+}
+
+/// What a command line without a suite or mechanism lacks, by what it has.
+std::string nothing_named(const SuiteArguments& arguments) {
+  const std::string call = "`attnbench " + arguments.command->name() + " ";
+  const std::string expected = "expected a suite or names of mechanisms, as in " + call;
+  if (arguments.choices.set.empty()) return "nothing to do: " + expected + "quickstart`";
+  const std::string& set = arguments.choices.set.front();
+  const std::string name = set.substr(0, set.find('='));
+  const Catalogue catalogue = catalogue_with(arguments.plugins);
+  const std::vector<std::string> settings = setting_names(catalogue);
+  if (std::find(settings.begin(), settings.end(), name) != settings.end()) {
+    return "nothing to do: " + text::quotable(set) +
+           " says a setting or an option, of no suite or " + "mechanism; " + expected + "latte " +
+           text::quotable(set) + "`";
+  }
+  std::vector<std::string> known = catalogue.names();
+  for (const suite::KnownSuite& one : suite::known_suites()) known.push_back(one.file.stem());
+  known.insert(known.end(), settings.begin(), settings.end());
+  return "no mechanism, option or suite is called \"" + text::quotable(name) +
+         "\" (NAME=VALUE says a setting or an option, as after --set); " +
+         text::suggestion(name, known);
+}
+
+}  // namespace
+
 std::vector<suite::Document> take_documents(SuiteArguments& arguments) {
   const std::vector<std::string> names = take_names(arguments);
   std::vector<std::string> mechanisms;
-  if (names.empty()) {
-    throw UsageFailure("nothing to do: expected a suite or names of mechanisms, as in `attnbench " +
-                       arguments.command->name() + " quickstart`");
-  }
+  if (names.empty()) throw UsageFailure(nothing_named(arguments));
   std::vector<suite::Document> documents;
   for (const std::string& name : names) {
     if (names_suite(name)) {

@@ -9,6 +9,8 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
+#include "reports/tables/layout.hpp"
+#include "reports/tables/least.hpp"
 #include "reports/tables/quality.hpp"
 
 namespace attnbench::run {
@@ -44,18 +46,17 @@ std::string axis_of(const std::vector<const Cell*>& cells) {
 std::string row_of(const Cell& cell, const std::string& axis) {
   std::string text = cell.label;
   for (const std::string& key : cell.varies.value_or(std::vector<std::string>())) {
-    const auto value = value_of(cell, key);
-    if (key != axis && value) text += ", " + key + "=" + text::human_value(*value);
+    if (key != axis) text += reports::label_part(key, value_of(cell, key).value_or(Json()));
   }
   return text::printable(text);
 }
 
-/// The time that stands for a round.
-std::optional<double> seconds_of(const result::RoundRecord& record) {
+/// The timing that stands for a round; null where it has none.
+const result::TimingRound* timing_of(const result::RoundRecord& record) {
   const auto& timing = record.measured.timing;
-  if (timing.empty()) return std::nullopt;
+  if (timing.empty()) return nullptr;
   const auto step = timing.find("step");  // of a decoding the time that counts
-  return (step == timing.end() ? timing.begin() : step)->second.median_seconds;
+  return &(step == timing.end() ? timing.begin() : step)->second;
 }
 
 std::vector<std::string> distinct(const std::vector<std::string>& words) {
@@ -95,7 +96,8 @@ std::string LiveTable::task_of(const std::string& cell) const {
 std::string LiveTable::text_of(const std::string& cell) const {
   const auto found = rounds_.find(cell);
   if (found == rounds_.end()) return unknown_;
-  std::vector<double> quiet, disturbed;
+  std::vector<double> quiet;
+  std::optional<double> least;  // of disturbed rounds
   for (const result::RoundRecord& record : found->second) {
     if (!record.ok()) return to_string(record.status);
     const result::Measured& measured = record.measured;
@@ -107,12 +109,17 @@ std::string LiveTable::text_of(const std::string& cell) const {
     if (measured.crossover) {
       return result::crossover_text(result::crossover_over({*measured.crossover}));
     }
-    if (const auto one = seconds_of(record)) {
-      (is_disturbed(measured) ? disturbed : quiet).push_back(*one);
+    const result::TimingRound* const timing = timing_of(record);
+    if (timing == nullptr) continue;
+    if (is_disturbed(measured)) {
+      const double seconds = reports::least_seconds(*timing);
+      least = std::min(least.value_or(seconds), seconds);
+    } else {
+      quiet.push_back(timing->median_seconds);
     }
   }
   if (!quiet.empty()) return text::human_seconds(median(quiet));
-  return disturbed.empty() ? "ok" : "(" + text::human_seconds(median(disturbed)) + ")";
+  return least ? "(" + text::human_seconds(*least) + ")" : "ok";
 }
 
 std::vector<std::string> LiveTable::lines(const std::string& task, std::size_t width,

@@ -29,9 +29,9 @@ class LiveTable {
   const std::vector<std::string>& tasks() const { return tasks_; }
   /// Of a cell; empty where it is none of the table's.
   std::string task_of(const std::string& cell) const;
-  /// The lines of a task's table, its heading first: the median of a cell's undisturbed rounds, in
-  /// parentheses where all were disturbed; "…" where nothing is known yet. None where
-  /// they are more than `height`, wider than `width`, or would have less than two cells.
+  /// The lines of a task's table, its heading first: the median of a cell's undisturbed rounds; the
+  /// least sample, in parentheses, where all were disturbed; "…" where nothing is known yet. None
+  /// where they are more than `height`, wider than `width`, or would have less than two cells.
   std::vector<std::string> lines(const std::string& task, std::size_t width,
                                  std::size_t height) const;
 

@@ -12,6 +12,7 @@
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
 #include "harness/program/run/folder/disturbance.hpp"
+#include "reports/tables/least.hpp"
 #include "reports/tables/quality.hpp"
 
 namespace attnbench::run {
@@ -79,7 +80,9 @@ std::string finding(const result::RoundRecord& record) {
   if (measured.training) return training_text(measured);
   std::string text;
   for (const auto& [what, one] : measured.timing) {
-    text += (text.empty() ? "" : ", ") + what + " " + text::human_seconds(one.median_seconds);
+    text += (text.empty() ? "" : ", ") + what + " " +
+            (one.disturbed ? "least " + text::human_seconds(reports::least_seconds(one))
+                           : text::human_seconds(one.median_seconds));
   }
   return text.empty() ? "ok" : text;
 }

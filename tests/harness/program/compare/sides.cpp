@@ -39,6 +39,11 @@ TEST_CASE("cells of two builds are matched by task, label and axes", "[compare][
   CHECK(labels == std::vector<std::string>{"latte", "latte, new", "latte, again"});
   REQUIRE(matched.missing.size() == 2);
   CHECK(matched.missing[0].name == "kernel flash chunk=64 length=256");
+  Cell plain = side_cell("3", "softmax", 256);
+  plain.settings["stack"] = std::string();
+  plain.options.clear();
+  plain.varies = {"length", "stack", "chunk"};
+  CHECK(compare::match_cells({plain}, {}, {}).missing[0].name == "kernel softmax length=256");
   CHECK_FALSE(matched.missing[0].added);
   CHECK(matched.missing[1].added);
 

@@ -318,6 +318,10 @@ TEST_CASE("only and skip search the cell's line and its values", "[suite]") {
   CHECK(suite.cells.size() == 2);
   CHECK(attnbench::suite::describe(suite.cells[0]) ==
         "kernel  latte  length=64  [" + suite.cells[0].id + "]");
+  attnbench::Cell stacked = suite.cells[0];
+  stacked.settings["stack"] = std::string();  // which says nothing
+  stacked.varies = {"stack", "length"};
+  CHECK(attnbench::suite::describe(stacked) == attnbench::suite::describe(suite.cells[0]));
   choices.skip = {"length=64\\b"};
   CHECK(lengths(expanded(text, choices)) == Texts{"128"});
   choices.only = {"nothing like it"};

@@ -51,10 +51,11 @@ TEST_CASE("a live table has the median of each cell's rounds so far", "[progress
   disturbed.measured.timing["forward"].disturbed = true;
   table.add(disturbed);
   disturbed.cell = "forwardsoftmax256";
+  disturbed.measured.timing["forward"].samples_seconds = {9, 0.5, 20};
   table.add(disturbed);
   CHECK(table.lines("forward", 80, 24) == Lines{"forward  length 256  length 1024",
                                                 "latte       2.00 ms            …",
-                                                "softmax    (9.00 s)      crashed"});
+                                                "softmax    (500 ms)      crashed"});
   // What fits nowhere is left out rather than broken.
   CHECK(table.lines("forward", 20, 24).empty());
   CHECK(table.lines("forward", 80, 2).empty());
@@ -70,7 +71,8 @@ TEST_CASE("a live table shows what trainings learned, and what else tells cells 
     cell.id = std::to_string(rate);
     cell.settings["learning_rate"] = rate;
     cell.settings["order"] = std::string("shuffled");
-    cell.varies = {"order", "learning_rate"};
+    cell.settings["stack"] = std::string();  // which says nothing
+    cell.varies = {"order", "stack", "learning_rate"};
     cells.push_back(cell);
   }
   LiveTable table(cells);
@@ -83,5 +85,5 @@ TEST_CASE("a live table shows what trainings learned, and what else tells cells 
   const Lines lines = table.lines("recall", 100, any_size);
   REQUIRE(lines.size() == 2);
   CHECK_THAT(lines[0], Catch::Contains("learning_rate 0.001") && Catch::Contains("0.003"));
-  CHECK_THAT(lines[1], Catch::StartsWith("gla, order=shuffled") && Catch::EndsWith("0.988"));
+  CHECK_THAT(lines[1], Catch::StartsWith("gla, order=shuffled  ") && Catch::EndsWith("0.988"));
 }

@@ -107,7 +107,7 @@ TEST_CASE("a disturbed round says so, once for each cell", "[progress]") {
   };
   const std::string text = written(ProgressStyle::plain, three_rounds);
   const std::string words =
-      "latte length=8  forward 12.3 ms, disturbed: other processes took the "
+      "latte length=8  forward least 12.3 ms, disturbed: other processes took the "
       "CPU\n";
   CHECK_THAT(text,
              Contains("[1/4] latte length=8  forward 12.3 ms\n") && Contains("[2/4] " + words));
