@@ -38,7 +38,7 @@ ATTNBENCH_JSON_CODEC(TaskInfo) {
 }
 
 ATTNBENCH_JSON_CODEC(SuiteInfo) {
-  JSON_MAYBE(name, title, source, notes, published, hash, profile, labels, tasks);
+  JSON_MAYBE(name, title, source, notes, published, hash, settings_hash, profile, labels, tasks);
   JSON_REST;
 }
 

@@ -30,6 +30,7 @@ struct SuiteInfo {
   std::optional<std::string> notes;   ///< what a reader should know before or beside the numbers
   std::string published;              ///< file of published numbers
   std::string hash;                   ///< of the file's bytes
+  std::string settings_hash;          ///< of the suite without its words for readers
   std::string profile;
   std::optional<std::vector<std::string>> labels;  ///< in the suite's order
   std::map<std::string, TaskInfo> tasks;           ///< by label
