@@ -1,5 +1,8 @@
 #include "core/result/training.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace attnbench::result {
 namespace {
 
@@ -81,6 +84,23 @@ ATTNBENCH_JSON_CODEC(Training) {
              state_bytes, rules, data, weights_hash, resumed_from_step, processes,
              checkpoint_notes);
   JSON_REST;
+}
+
+Ending ending_of(const Training& training) {
+  const bool stands = training.converged.value_or(false);
+  const Ending seen = stands ? Ending::converged : Ending::still_learning;
+  if (!training.judged_by.empty() || !training.chance || training.curve.empty()) return seen;
+  // Of classes the most frequent one needs no learning; the guess of a recall does.
+  const bool classified = !training.confusion.empty();
+  const double unlearned = std::max(*training.chance, classified ? training.guess.value_or(0) : 0);
+  double examples = 0;
+  for (const SegmentExamples& segment : training.validation) {
+    examples += static_cast<double>(segment.examples);
+  }
+  const double deviation = examples > 0 ? std::sqrt(unlearned * (1 - unlearned) / examples) : 0;
+  double best = 0;
+  for (const CurvePoint& point : training.curve) best = std::max(best, point.validation_accuracy);
+  return best - unlearned < std::max(least_gain, 3 * deviation) ? Ending::at_chance : seen;
 }
 
 }  // namespace attnbench::result
