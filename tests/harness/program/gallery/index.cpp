@@ -173,6 +173,13 @@ TEST_CASE("estimates are read, and those of another form refused", "[gallery]") 
   CHECK(quick_time(decode) == "about 90 s");
   CHECK(full_time(decode) == "about 26000 h; 18.6 GiB");
   CHECK(index.find("other")->quick == std::nullopt);
+  estimate(R"({"quick": {"seconds": 90, "peak_bytes": 1e6, "cells": 12},
+               "full": {"seconds": 7200, "peak_bytes": 2e10, "cells": 40, "without_data": 8}})");
+  CHECK(quick_time(*suites.index().find("decode")) == "about 90 s");
+  CHECK(full_time(*suites.index().find("decode")) ==
+        "about 2.0 h; 18.6 GiB; its data are to be prepared first");
+  estimate(R"({"full": {"seconds": 0, "peak_bytes": 0, "cells": 40}})");
+  CHECK(full_time(*suites.index().find("decode")) == "not estimated");
   estimate(R"({"quick": {"seconds": "90"}})");
   CHECK_THROWS_WITH(suites.index(), Contains("estimates.json: ") && Contains("--estimate"));
 }
