@@ -170,6 +170,15 @@ class Task {
   /// Known departures from published code, for users.
   virtual std::vector<Departure> differs_from() const { return {}; }
   virtual TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const = 0;
+  /// The forecast of a cell whose data are not prepared, by the sizes that its settings say or that
+  /// the published data have: an estimate alone, since the cell cannot run. Nothing where they do
+  /// not say enough.
+  virtual std::optional<TaskForecast> forecast_without_data(const Registry& registry,
+                                                            const ResolvedCell& cell) const {
+    static_cast<void>(registry);
+    static_cast<void>(cell);
+    return std::nullopt;
+  }
   virtual std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const = 0;
   /// The training data; null for tasks without. Lives as long as the task.
   virtual const TaskData* data() const { return nullptr; }

@@ -66,6 +66,9 @@ ATTNBENCH_DESCRIBED_CODEC(SuiteInfo) {
   JSON_KEY(maybe, published, "file of published numbers beside the suite");
   JSON_MAYBE(profile);
   JSON_KEY(maybe, hash, "of the file's bytes");
+  JSON_KEY(maybe, settings_hash,
+           "of the suite without title, notes, source and figure: where it is equal, the same is "
+           "measured");
   JSON_KEY(maybe, labels, "in the suite's order");
   JSON_KEY(maybe, tasks, "by label");
   json.further("shapes", "the known models whose sizes cells have", shapes_rule);

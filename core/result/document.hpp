@@ -31,6 +31,7 @@ struct SuiteInfo {
   std::optional<std::string> notes;
   std::string published;
   std::string hash;
+  std::string settings_hash;
   std::string profile;
   std::optional<std::vector<std::string>> labels;
   std::map<std::string, TaskInfo> tasks;

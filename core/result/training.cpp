@@ -1,5 +1,8 @@
 #include "core/result/training.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace attnbench::result {
 namespace {
 
@@ -146,6 +149,23 @@ ATTNBENCH_DESCRIBED_CODEC(Training) {
   JSON_KEY(maybe, processes, "that trained together");
   JSON_KEY(maybe, checkpoint_notes, "why a checkpoint that was there was not used");
   JSON_REST;
+}
+
+Ending ending_of(const Training& training) {
+  const bool stands = training.converged.value_or(false);
+  const Ending seen = stands ? Ending::converged : Ending::still_learning;
+  if (!training.judged_by.empty() || !training.chance || training.curve.empty()) return seen;
+  // Of classes the most frequent one needs no learning; the guess of a recall does.
+  const bool classified = !training.confusion.empty();
+  const double unlearned = std::max(*training.chance, classified ? training.guess.value_or(0) : 0);
+  double examples = 0;
+  for (const SegmentExamples& segment : training.validation) {
+    examples += static_cast<double>(segment.examples);
+  }
+  const double deviation = examples > 0 ? std::sqrt(unlearned * (1 - unlearned) / examples) : 0;
+  double best = 0;
+  for (const CurvePoint& point : training.curve) best = std::max(best, point.validation_accuracy);
+  return best - unlearned < std::max(least_gain, 3 * deviation) ? Ending::at_chance : seen;
 }
 
 }  // namespace attnbench::result

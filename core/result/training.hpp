@@ -138,6 +138,14 @@ struct Training {
   Values further;
 };
 
+/// How a training ended. `at_chance`: it stands still, or so it seems, but it has learned nothing
+/// yet: no evaluation's accuracy was above what is right without learning, by `least_gain` and by
+/// three standard deviations of a validation of its size. More steps or another learning rate may
+/// set it off, so that it tells nothing of what its mechanism can learn.
+enum class Ending { converged, still_learning, at_chance };
+constexpr double least_gain = 0.01;  ///< of an accuracy that counts as learning
+Ending ending_of(const Training& training);
+
 // to_json writes a part as the schema has it; from_json throws SchemaError.
 ATTNBENCH_DESCRIBED(SegmentExamples);
 ATTNBENCH_DESCRIBED(Segment);

@@ -11,9 +11,7 @@
 namespace attnbench::worker {
 namespace {
 
-Forecast forecast_of(const Loaded& loaded, const Cell& cell) {
-  const tasks::Task& task = loaded.tasks.find(cell.task);
-  const tasks::TaskForecast made = task.forecast(loaded.registry, task_cell(cell, loaded.tasks));
+Forecast forecast_of(const Cell& cell, const tasks::TaskForecast& made) {
   Forecast forecast;
   forecast.id = cell.id;
   forecast.supported = made.support.yes;
@@ -45,6 +43,25 @@ Forecast failed_forecast(const Cell& cell, const Outcome& outcome) {
   return forecast;
 }
 
+/// The cell is skipped; what it would cost is there for those who ask before they prepare its data.
+Json forecast_of_skipped(const Loaded& loaded, const Cell& cell, const Outcome& outcome) {
+  const Forecast skipped = failed_forecast(cell, outcome);
+  try {
+    const auto made = loaded.tasks.find(cell.task).forecast_without_data(
+        loaded.registry, task_cell(cell, loaded.tasks));
+    if (!made || !made->support) return skipped;
+    Forecast estimated = forecast_of(cell, *made);
+    estimated.supported = false;
+    estimated.status = skipped.status;
+    estimated.reason = skipped.reason;
+    Json forecast = estimated;
+    if (result::answer_fault("forecast", forecast).empty()) return forecast;
+  } catch (...) {
+    // What is wrong with it beside its data is said once these are there.
+  }
+  return skipped;
+}
+
 std::string planning_reason(const Loaded& loaded, const Cell& cell, const std::string& reason) {
   return "while planning: " + at_place(loaded, cell.mechanism, reason) +
          blame(loaded, cell.mechanism, cell.implementation, cell.task);
@@ -59,15 +76,17 @@ Json forecast_or_failure(const Loaded& loaded, const Cell& cell) {
   }
   Outcome outcome;
   try {
-    Json forecast = forecast_of(loaded, cell);
+    const tasks::Task& task = loaded.tasks.find(cell.task);
+    Json forecast =
+        forecast_of(cell, task.forecast(loaded.registry, task_cell(cell, loaded.tasks)));
     const std::string fault = result::answer_fault("forecast", forecast);
     if (fault.empty()) return forecast;
     outcome = {Status::error, "its forecast is not of the form of one: " + fault, ""};
   } catch (...) {
     outcome = outcome_of(std::current_exception());
   }
-  const bool failed = outcome.status != Status::unsupported && outcome.status != Status::skipped &&
-                      !outcome.refused;
+  if (outcome.status == Status::skipped) return forecast_of_skipped(loaded, cell, outcome);
+  const bool failed = outcome.status != Status::unsupported && !outcome.refused;
   if (failed) outcome.reason = planning_reason(loaded, cell, outcome.reason);
   return failed_forecast(cell, outcome);
 }

@@ -51,9 +51,23 @@ Evidence compare_ratio(const Value& a, const Value& b, const Bounds& bounds, boo
 }
 
 /// Why trainings tell nothing yet; empty where they do.
-std::string untold(std::size_t seeds, bool same_seeds, bool converged) {
-  std::string reason = !same_seeds ? "not the same seeds" : seeds == 1 ? "one seed" : "";
-  if (!converged) reason += reason.empty() ? "not converged" : ", not converged";
+std::string untold(const std::vector<const Value*>& trained, bool same_seeds) {
+  std::string reason = !same_seeds                          ? "not the same seeds"
+                       : trained.front()->seeds.size() == 1 ? "one seed"
+                                                            : "";
+  const auto add = [&](const std::string& more) { reason += (reason.empty() ? "" : ", ") + more; };
+  bool converged = true;
+  for (const Value* value : trained) {
+    const std::size_t all = value->seeds.size();
+    if (value->at_chance > 0) {
+      add((value->at_chance == all
+               ? ""
+               : std::to_string(value->at_chance) + " of " + std::to_string(all) + " seeds of ") +
+          value->name() + " never left chance");
+    }
+    converged = converged && value->converged;
+  }
+  if (!converged) add("not converged");
   return reason;
 }
 
@@ -73,7 +87,7 @@ Evidence compare_difference(const Value& a, const Value& b, const Bounds& bounds
   const bool same_seeds =
       std::equal(a.seeds.begin(), a.seeds.end(), b.seeds.begin(), b.seeds.end(),
                  [](const auto& x, const auto& y) { return x.first == y.first; });
-  const std::string reason = untold(a.seeds.size(), same_seeds, a.converged && b.converged);
+  const std::string reason = untold({&a, &b}, same_seeds);
   const bool paired = same_seeds && a.seeds.size() > 1;
   if (paired) {
     std::vector<double> differences;
@@ -256,7 +270,7 @@ Evidence evaluate_value(Cells& cells, const Predicate& predicate) {
     estimate = {estimate.median, estimate.median - reach, estimate.median + reach};
   }
   Evidence evidence = judged(estimate, *predicate.within);
-  const std::string reason = untold(value.seeds.size(), true, value.converged);
+  const std::string reason = untold({&value}, true);
   if (!reason.empty()) evidence = undecided(reason, evidence.leaning);
   evidence.found = value.name() + ": " + interval_text(estimate);
   return evidence;

@@ -11,8 +11,8 @@ namespace attnbench::reports::claims {
 
 /// seen: the numbers are within the claim's bounds with all of their interval. opposite: outside
 /// with all of it, and at the paper's size where the claim gives one. undecided: intervals overlap,
-/// sizes are too small to refute, one seed alone, trainings that have not converged, cells that are
-/// disturbed or missing. not_run: nothing was measured for it.
+/// sizes are too small to refute, one seed alone, trainings that have not converged or never left
+/// chance, cells that are disturbed or missing. not_run: nothing was measured for it.
 enum class ClaimOutcome { seen, opposite, undecided, not_run };
 /// "seen", "opposite seen", "cannot tell", "not run".
 const char* to_string(ClaimOutcome outcome);

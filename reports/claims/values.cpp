@@ -260,8 +260,9 @@ Value Cells::trained(const ClaimedQuantity& quantity, const Matches& cells, Valu
     }
     sum += *number;
     value.seeds[number_of(cell->settings, model_seed).value_or(0)] = *number;
-    value.converged =
-        value.converged && cell->training && cell->training->converged.value_or(false);
+    const result::Ending ending = result::ending_of(*cell->training);
+    value.converged = value.converged && ending != result::Ending::still_learning;
+    value.at_chance += ending == result::Ending::at_chance ? 1 : 0;
   }
   const double mean = sum / static_cast<double>(rate->cells.size());
   value.estimate = {mean, mean, mean};

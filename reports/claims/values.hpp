@@ -26,7 +26,8 @@ struct Value {
   ValueUnit unit = ValueUnit::number;
   Estimate estimate;               ///< of a training the mean over seeds, without an interval
   std::map<double, double> seeds;  ///< of a training, by seed
-  bool converged = true;
+  bool converged = true;           ///< none of a training's seeds was learning still
+  std::size_t at_chance = 0;       ///< seeds of a training that have learned nothing
   std::string missing;  ///< "standard at length 4096 was disturbed"; empty where it is there
   bool absent = false;  ///< missing because the result has no such cell
   std::string label;

@@ -48,9 +48,14 @@ void choose(Selection& selection) {
   const Rate& choice = selection.choice();
   const bool last = selection.chosen == 0 || selection.chosen + 1 == rates.size();
   selection.at_edge = last && quality.better(quality.perfect, choice.validation);
-  selection.converged = std::all_of(
-      choice.cells.begin(), choice.cells.end(),
-      [](const result::CellRecord* cell) { return cell->training->converged.value_or(false); });
+  const auto ended = [&](result::Ending ending) {
+    return std::count_if(choice.cells.begin(), choice.cells.end(),
+                         [&](const result::CellRecord* cell) {
+                           return result::ending_of(*cell->training) == ending;
+                         });
+  };
+  selection.at_chance = static_cast<std::size_t>(ended(result::Ending::at_chance));
+  selection.converged = ended(result::Ending::still_learning) == 0 && selection.at_chance == 0;
 }
 
 using Text = std::function<std::string(const Selection&)>;
@@ -61,7 +66,8 @@ std::string number(const char* format, double value) {
   return text.data();
 }
 
-/// "0.987", "0.987 (0.981 to 0.990)" over seeds, ", still growing" where it has not converged.
+/// "0.987", "0.987 (0.981 to 0.990)" over seeds, ", still growing" where it has not converged,
+/// ", at chance" or ", 1 of 3 at chance" where seeds have learned nothing.
 std::string selected_text(const Selection& selection) {
   const Rate& choice = selection.choice();
   std::vector<double> seeds;
@@ -71,6 +77,11 @@ std::string selected_text(const Selection& selection) {
   const auto [low, high] = std::minmax_element(seeds.begin(), seeds.end());
   std::string text = quality_text(choice.test, *low, *high, seeds.size());
   if (selection.converged) return text;
+  if (selection.at_chance == seeds.size()) return text + ", at chance";
+  if (selection.at_chance > 0) {
+    return text + ", " + std::to_string(selection.at_chance) + " of " +
+           std::to_string(seeds.size()) + " at chance";
+  }
   return text + (selection.quality->less_is_better ? ", still falling" : ", still growing");
 }
 

@@ -30,6 +30,7 @@ struct Selection {
   std::size_t chosen = 0;     ///< index into `rates`
   bool at_edge = false;       ///< a rate beyond those that were tried might be better still
   bool converged = false;     ///< every seed of the chosen rate converged
+  std::size_t at_chance = 0;  ///< seeds of the chosen rate that have learned nothing
   std::size_t best_test = 0;  ///< the rate whose mean test is best: for comparisons with papers
   const Quality* quality = nullptr;  ///< what the rates are judged by; never null
 

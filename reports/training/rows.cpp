@@ -70,6 +70,18 @@ double metric(const CellRecord& cell, const char* name) {
   return number_of(cell.metrics, name).value_or(0);
 }
 
+const char* ending_words(const result::Training& training) {
+  switch (result::ending_of(training)) {
+    case result::Ending::converged:
+      return "converged";
+    case result::Ending::at_chance:
+      return "at chance";
+    case result::Ending::still_learning:
+      break;
+  }
+  return quality_of(training).less_is_better ? "still falling" : "still growing";
+}
+
 TrainingRow row_of(const CellRecord& cell, const std::string& series, const char* kind,
                    const Json& x, double y) {
   Json row = provenance_row(cell);
@@ -84,9 +96,7 @@ TrainingRow row_of(const CellRecord& cell, const std::string& series, const char
               {"said", share_words(y)},
               {"seed", text(model_seed)},
               {"rate", text(learning_rate)},
-              {"ended", cell.training->converged.value_or(false)    ? "converged"
-                        : quality_of(*cell.training).less_is_better ? "still falling"
-                                                                    : "still growing"}});
+              {"ended", ending_words(*cell.training)}});
   return {kind, series, x, y, std::move(row)};
 }
 

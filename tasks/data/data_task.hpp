@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,13 @@
 #include "tasks/data/wanted.hpp"
 
 namespace attnbench::tasks::data {
+
+/// What rows are known to be before they are prepared.
+struct ExpectedRows {
+  SplitCounts rows;    ///< of texts, their tokens
+  int classes = 0;     ///< 0 where whole rows are not classified
+  std::string source;  ///< who says these numbers: the settings, or a publication
+};
 
 struct DataTask {
   std::string name;   ///< "lra.listops"
@@ -30,6 +38,9 @@ struct DataTask {
   /// What --from has to name for that value of the setting `source` (empty for its default), such
   /// as "aclImdb_v1.tar.gz"; empty where rows are generated.
   std::function<std::string(const std::string& source)> wants_from;
+  /// Rows and classes by the settings, or as they were published; nothing where rows are whatever
+  /// somebody brings.
+  std::function<std::optional<ExpectedRows>(const Options&)> expected;
   /// Rows of these values, from `from` where that is not empty. Throws UsageError.
   std::function<std::unique_ptr<RowSource>(
       const Options& settings, const std::filesystem::path& from, const ProgressCall& progress)>

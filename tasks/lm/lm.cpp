@@ -8,6 +8,7 @@
 #include "tasks/lm/latents.hpp"
 #include "tasks/lm/sequences.hpp"
 #include "tasks/settings.hpp"
+#include "tasks/training/data_outline.hpp"
 #include "tasks/training/task.hpp"
 
 namespace attnbench::tasks {
@@ -62,6 +63,7 @@ class LmTask final : public training::TrainingTask {
   std::vector<Option> data_settings() const override;
   std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override;
+  std::unique_ptr<training::DataSet> outline(const Options& settings) const override;
   void fit(const Options& settings, training::ModelOptions& model) const override;
   void add_facts(const ResolvedCell& cell, const TaskForecast& forecast,
                  const training::DataSet& data, const training::StateBytes& state,
@@ -107,6 +109,27 @@ std::vector<Option> LmTask::data_settings() const {
                        "untrained, as they were drawn",
                        {"refused", "untrained"})});
   return settings;
+}
+
+std::unique_ptr<training::DataSet> LmTask::outline(const Options& settings) const {
+  tasks::data::lm::expect_vocabulary(settings);
+  const auto expected = tasks::data::find_data_task("lm")->expected(settings);
+  // Where steps are counted, a training costs the same on a text of any size.
+  if (!expected && settings.integer("steps") == 0) return nullptr;
+  Cutting cutting;
+  cutting.length = settings.integer("length");
+  cutting.segments = segments_from(settings.text("segments"));
+  const std::int64_t least = cutting.length * settings.integer("batch") + 1;
+  const auto sizes = [&](training::Split split, std::int64_t tokens) {
+    return cut_into(cutting, split, expected ? tokens : least);
+  };
+  const tasks::data::SplitCounts tokens = expected ? expected->rows : tasks::data::SplitCounts{};
+  training::DataOutline::Sizes outlined;
+  outlined.segments.train = sizes(training::Split::train, tokens.train);
+  outlined.segments.validation = sizes(training::Split::validation, tokens.validation);
+  outlined.segments.test = sizes(training::Split::test, tokens.test);
+  if (outlined.segments.train.front().examples <= 0) return nullptr;
+  return std::make_unique<training::DataOutline>(std::move(outlined));
 }
 
 std::unique_ptr<training::DataSet> LmTask::data_set(const Options& settings,

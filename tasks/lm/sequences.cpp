@@ -49,6 +49,30 @@ std::vector<double> segments_from(const std::string& text) {
   return multiples;
 }
 
+std::vector<std::int64_t> lengths(const Cutting& cutting, Split split) {
+  if (split != Split::test) return {cutting.length};
+  std::vector<std::int64_t> all;
+  for (const double multiple : cutting.segments) {
+    all.push_back(std::llround(multiple * static_cast<double>(cutting.length)));
+  }
+  return all;
+}
+
+std::vector<training::SegmentSize> cut_into(const Cutting& cutting, Split split,
+                                            std::int64_t tokens) {
+  std::vector<training::SegmentSize> sizes;
+  const std::vector<std::int64_t> all = lengths(cutting, split);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::int64_t labels = tokens - 1;
+    // An epoch of training has as many tokens as the text.
+    const std::int64_t examples =
+        split == Split::train ? labels / all[i] : (labels + all[i] - 1) / all[i];
+    sizes.push_back(
+        {segment_name(cutting.segments[i]), all[i], examples, static_cast<double>(cutting.length)});
+  }
+  return sizes;
+}
+
 /// Where a sequence begins in the text, in tokens, and the first of its labels that is scored.
 struct Sequences::Place {
   std::int64_t first = 0;
@@ -58,7 +82,7 @@ struct Sequences::Place {
 Sequences::Sequences(std::shared_ptr<const tasks::data::Cache> cache, const Cutting& cutting)
     : text_(std::move(cache)), cutting_(cutting) {
   for (const Split split : training::every_split) {
-    for (const std::int64_t length : lengths(split)) {
+    for (const std::int64_t length : lengths(cutting_, split)) {
       if (tokens(split) > length) continue;
       throw UsageError(text_.cache().file().string() + ": the text of " + to_string(split) +
                        " has " + std::to_string(tokens(split)) + " " + unit() + ", a sequence of " +
@@ -77,27 +101,8 @@ std::int64_t Sequences::tokens(Split split) const {
   return wanted > 0 ? std::min(wanted, all) : all;
 }
 
-std::vector<std::int64_t> Sequences::lengths(Split split) const {
-  if (split != Split::test) return {cutting_.length};
-  std::vector<std::int64_t> all;
-  for (const double multiple : cutting_.segments) {
-    all.push_back(std::llround(multiple * static_cast<double>(cutting_.length)));
-  }
-  return all;
-}
-
 std::vector<training::SegmentSize> Sequences::segments(Split split) const {
-  std::vector<training::SegmentSize> sizes;
-  const std::vector<std::int64_t> all = lengths(split);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::int64_t labels = tokens(split) - 1;
-    // An epoch of training has as many tokens as the text.
-    const std::int64_t examples =
-        split == Split::train ? labels / all[i] : (labels + all[i] - 1) / all[i];
-    sizes.push_back({segment_name(cutting_.segments[i]), all[i], examples,
-                     static_cast<double>(cutting_.length)});
-  }
-  return sizes;
+  return cut_into(cutting_, split, tokens(split));
 }
 
 Sequences::Place Sequences::place(Split split, std::int64_t length, std::int64_t example) const {
@@ -115,7 +120,7 @@ Sequences::Place Sequences::place(Split split, std::int64_t length, std::int64_t
 
 training::Batch Sequences::batch(Split split, std::size_t segment,
                                  const std::vector<std::int64_t>& examples) const {
-  const std::int64_t length = lengths(split).at(segment);
+  const std::int64_t length = lengths(cutting_, split).at(segment);
   const auto size = static_cast<std::int64_t>(examples.size());
   training::Batch batch;
   batch.tokens = at::empty({size, length}, at::kLong);

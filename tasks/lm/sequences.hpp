@@ -25,6 +25,12 @@ struct Cutting {
 /// ascending numbers, of which the first is 1.
 std::vector<double> segments_from(const std::string& text);
 
+/// The sequences that so many tokens of a split are cut into.
+std::vector<training::SegmentSize> cut_into(const Cutting& cutting, training::Split split,
+                                            std::int64_t tokens);
+/// The lengths of a split's segments.
+std::vector<std::int64_t> lengths(const Cutting& cutting, training::Split split);
+
 /// A training example is T tokens from an offset that the seed and the example's number draw, its
 /// labels the tokens that follow each of them. Validation and test are their whole text in order,
 /// cut into sequences of the segment's length that do not see each other: every token but the first
@@ -56,7 +62,6 @@ class Sequences final : public training::DataSet {
  private:
   struct Place;
   Place place(training::Split split, std::int64_t length, std::int64_t example) const;
-  std::vector<std::int64_t> lengths(training::Split split) const;
   /// Tokens of the split that are used.
   std::int64_t tokens(training::Split split) const;
 

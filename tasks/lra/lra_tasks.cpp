@@ -1,13 +1,18 @@
 // The tasks of Long Range Arena (Tay et al. 2021): classification of long sequences. The data are
 // prepared by `attnbench data`; a cell whose data are not there is skipped.
+#include <algorithm>
+
 #include "tasks/data/data_task.hpp"
 #include "tasks/lra/prepared_rows.hpp"
 #include "tasks/settings.hpp"
+#include "tasks/training/data_outline.hpp"
 #include "tasks/training/task.hpp"
 
 namespace attnbench::tasks {
 namespace lra {
 namespace {
+
+std::int64_t square(std::int64_t side) { return side * side; }
 
 /// What a task adds to the settings of its data.
 struct Sequences {
@@ -35,6 +40,7 @@ class LraTask final : public training::TrainingTask {
   std::vector<Departure> differs_from() const override;
   std::unique_ptr<training::DataSet> data_set(const Options& settings,
                                               std::uint64_t run_seed) const override;
+  std::unique_ptr<training::DataSet> outline(const Options& settings) const override;
   void fit(const Options& settings, training::ModelOptions& model) const override;
   void add_facts(const ResolvedCell& cell, const TaskForecast& forecast,
                  const training::DataSet& data, const training::StateBytes& state,
@@ -43,6 +49,10 @@ class LraTask final : public training::TrainingTask {
   const TaskData* data() const override { return nullptr; }
 
  private:
+  bool zero_is_padding(const Options& settings) const {
+    return !data_.padded && settings.text("image_mask") == "zero_is_pad";
+  }
+
   const DataTask& data_;
   Sequences sequences_;
 };
@@ -99,15 +109,35 @@ std::vector<Departure> LraTask::differs_from() const {
            "\"image_mask\": \"zero_is_pad\""}};
 }
 
+std::unique_ptr<training::DataSet> LraTask::outline(const Options& settings) const {
+  const std::optional<ExpectedRows> expected = data_.expected(settings);
+  if (!expected) return nullptr;
+  const std::int64_t asked = settings.integer("length");
+  const std::int64_t length = asked > 0 ? asked : square(settings.integer("side"));
+  const auto sizes = [&](std::uint32_t rows, const char* first_of_them) {
+    const std::int64_t wanted = settings.integer(first_of_them);
+    const std::int64_t examples = wanted > 0 ? std::min<std::int64_t>(wanted, rows) : rows;
+    return std::vector<training::SegmentSize>{{data_.name, length, examples, 1}};
+  };
+  training::DataOutline::Sizes outlined;
+  outlined.segments.train = sizes(expected->rows.train, "train_examples");
+  outlined.segments.validation = sizes(expected->rows.validation, "validation_examples");
+  outlined.segments.test = sizes(expected->rows.test, "test_examples");
+  if (outlined.segments.train.front().examples == 0) return nullptr;
+  outlined.classes = expected->classes;
+  outlined.towers = data_.towers;
+  if (zero_is_padding(settings)) outlined.masks_between = black_pixels_masked;
+  return std::make_unique<training::DataOutline>(std::move(outlined));
+}
+
 std::unique_ptr<training::DataSet> LraTask::data_set(const Options& settings, std::uint64_t) const {
   std::shared_ptr<const Cache> cache = find_cache(data_folder(), wanted_of(data_, settings));
-  const std::int64_t width = cache->description().width;
   Reading reading;
   reading.length = settings.integer("length");
-  if (reading.length == 0) reading.length = width * width;
+  if (reading.length == 0) reading.length = square(cache->description().width);
   reading.truncate = data_.padded && settings.boolean("truncate");
   reading.values = settings.has("input") && settings.text("input") == "values";
-  reading.zero_is_padding = !data_.padded && settings.text("image_mask") == "zero_is_pad";
+  reading.zero_is_padding = zero_is_padding(settings);
   reading.test_as_validation = settings.text("validation") == "test";
   reading.examples.train = settings.integer("train_examples");
   reading.examples.validation = settings.integer("validation_examples");

@@ -13,6 +13,9 @@ namespace attnbench::tasks::lra {
 
 using namespace data;
 
+/// The setting by which black pixels are left out, as DataSet::masks_between names it.
+inline constexpr const char* black_pixels_masked = "image_mask=zero_is_pad";
+
 /// How rows become sequences of one length.
 struct Reading {
   std::int64_t length = 0;          ///< tokens of a sequence; shorter rows are followed by zeros
@@ -40,7 +43,7 @@ class PreparedRows final : public training::DataSet {
   std::string content_hash() const override { return cache_->content_hash(); }
   std::int64_t towers() const override { return cache_->description().towers; }
   std::string masks_between() const override {
-    return reading_.zero_is_padding ? "image_mask=zero_is_pad" : "";
+    return reading_.zero_is_padding ? black_pixels_masked : "";
   }
   training::Batch batch(training::Split split, std::size_t segment,
                         const std::vector<std::int64_t>& examples) const override;

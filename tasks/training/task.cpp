@@ -261,12 +261,23 @@ ModelOptions TrainingTask::model_options(const Options& settings, const DataSet&
   return model;
 }
 
-TaskForecast TrainingTask::forecast(const Registry& registry, const ResolvedCell& cell) const {
-  const std::unique_ptr<DataSet> data = data_set(cell.settings, 0);
-  const ModelOptions model = model_options(cell.settings, *data);
+TaskForecast TrainingTask::forecast_on(const DataSet& data, const Registry& registry,
+                                       const ResolvedCell& cell) const {
+  const ModelOptions model = model_options(cell.settings, data);
   return forecast_stack(registry, cell, mechanism_blocks(model), [&](const ResolvedCell& one) {
-    return forecast_alone(registry, one, *data, model);
+    return forecast_alone(registry, one, data, model);
   });
+}
+
+TaskForecast TrainingTask::forecast(const Registry& registry, const ResolvedCell& cell) const {
+  return forecast_on(*data_set(cell.settings, 0), registry, cell);
+}
+
+std::optional<TaskForecast> TrainingTask::forecast_without_data(const Registry& registry,
+                                                                const ResolvedCell& cell) const {
+  const std::unique_ptr<DataSet> data = outline(cell.settings);
+  if (!data) return std::nullopt;
+  return forecast_on(*data, registry, cell);
 }
 
 std::vector<Option> TrainingTask::Files::settings() const {

@@ -25,6 +25,12 @@ class TrainingTask : public Task {
   /// Throws UsageError where they cannot be made.
   virtual std::unique_ptr<DataSet> data_set(const Options& settings,
                                             std::uint64_t run_seed) const = 0;
+  /// The sizes that data_set of these settings would have, where the data are to be prepared first;
+  /// it has no batches. Null where neither settings nor what is published say them.
+  virtual std::unique_ptr<DataSet> outline(const Options& settings) const {
+    static_cast<void>(settings);
+    return nullptr;
+  }
   /// Whether whole examples are classified: then there are the settings of a classifier, and the
   /// weights of the best validation are scored by default.
   virtual bool classifies() const { return false; }
@@ -56,6 +62,8 @@ class TrainingTask : public Task {
   std::vector<std::string> further_figures() const override { return {"loss_curves"}; }
   std::string axis() const override { return "length"; }
   TaskForecast forecast(const Registry& registry, const ResolvedCell& cell) const override;
+  std::optional<TaskForecast> forecast_without_data(const Registry& registry,
+                                                    const ResolvedCell& cell) const override;
   std::unique_ptr<Work> make(const Registry& registry, const ResolvedCell& cell) const override;
   const TaskData* data() const override { return &files_; }
   ModelOptions model_options(const Options& settings) const;
@@ -63,6 +71,9 @@ class TrainingTask : public Task {
   ModelOptions model_options(const Options& settings, const DataSet& data) const;
 
  private:
+  TaskForecast forecast_on(const DataSet& data, const Registry& registry,
+                           const ResolvedCell& cell) const;
+
   class Files final : public TaskData {
    public:
     explicit Files(const TrainingTask& task) : task_(task) {}

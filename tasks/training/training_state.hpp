@@ -48,7 +48,7 @@ void broadcast_state(ProcessGroup& group, TrainingState& state, torch::nn::Modul
 
 /// Whether accuracy has stopped growing: training ended because it was high enough, or the best of
 /// the last quarter of at least four evaluations exceeds the best before by less than `least_gain`.
-bool has_converged(const TrainingState& state, double least_gain = 0.01);
+bool has_converged(const TrainingState& state, double least_gain = result::least_gain);
 
 /// Whether the validation loss has stopped falling: the least of the last quarter of at least four
 /// evaluations is below the least before by less than that share.

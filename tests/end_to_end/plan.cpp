@@ -130,3 +130,29 @@ TEST_CASE("plan: several settings may follow one --set", "[program]") {
   CHECK(slip.exit_code == 2);
   CHECK_THAT(slip.err, Catch::Contains("headz") && Catch::Contains("heads"));
 }
+
+TEST_CASE("plan: cells without their data do not run, and have an estimate apart", "[program]") {
+  const TemporaryFolder folder;
+  write_file(folder / "both.json", R"({
+    "name": "both", "mechanisms": ["latte"],
+    "tasks": {"timed": {"task": "kernel", "set": {"length": 64}},
+              "reviews": {"task": "lra.text", "set": {"width": 16, "pattern": "bidirectional"}}}})");
+  const std::string suite = folder / "both.json";
+  const std::map<std::string, std::string> without{{"ATTNBENCH_DATA", ""}};
+  const Finished said = call("plan " + suite, without);
+  INFO(said.err);
+  REQUIRE(said.exit_code == 0);
+  CHECK_THAT(said.out, Catch::Contains("once data are there") &&
+                           Catch::Contains("skipped, 1 cell: ") &&
+                           Catch::Contains("attnbench data lra.text") &&
+                           Catch::Contains("Without their data 1 cell does not run"));
+  const Json totals = Json::parse(call("plan " + suite + " --json", without).out)[0]["totals"];
+  CHECK(totals["cells"] == 2);
+  CHECK(totals["unsupported"] == 1);
+  CHECK(totals["without_data"]["cells"] == 1);
+  CHECK(totals["without_data"]["estimated_seconds"] > 100);
+  CHECK(totals["without_data"]["peak_bytes"] > totals["peak_bytes"]);
+  CHECK(totals["estimated_seconds"] < 100);
+  const Finished timed = call("plan " + suite + " --only timed", without);
+  CHECK_THAT(timed.out, !Catch::Contains("once data are there"));
+}

@@ -37,8 +37,14 @@ struct Totals {
   double peak_bytes = 0;   ///< of the largest cell
   double state_bytes = 0;  ///< of the cell with the greatest
   double seconds = 0;      ///< estimated, of all rounds
+  /// Of the unsupported cells, those that their data alone keep from running, and what they would
+  /// take; of none of these anything is above.
+  std::size_t without_data = 0;
+  double seconds_without_data = 0;
+  double peak_bytes_without_data = 0;
 
   void add(const Totals& other);
+  bool none_runs() const { return unsupported + failed == cells; }
 };
 
 struct PlannedSuite {
@@ -57,6 +63,9 @@ void Totals::add(const Totals& other) {
   model_flops += other.model_flops;
   peak_bytes = std::max(peak_bytes, other.peak_bytes);
   seconds += other.seconds;
+  without_data += other.without_data;
+  seconds_without_data += other.seconds_without_data;
+  peak_bytes_without_data = std::max(peak_bytes_without_data, other.peak_bytes_without_data);
 }
 
 /// Data that are not there make a cell skipped, which is no failure.
@@ -71,6 +80,11 @@ Totals PlannedSuite::of_cell(std::size_t index) const {
   totals.cells = 1;
   if (!forecast.supported) {
     (has_failed(forecast) ? totals.failed : totals.unsupported) = 1;
+    if (forecast.status == Status::skipped && forecast.problem) {
+      totals.without_data = 1;
+      totals.seconds_without_data = pace.cell_seconds(suite.cells[index], forecast, suite.measure);
+      totals.peak_bytes_without_data = forecast.peak_bytes.value_or(0);
+    }
     return totals;
   }
   totals.state_bytes = known_or_zero(forecast.cost.state_bytes);
@@ -102,13 +116,14 @@ TableRow row_of(const std::string& label, const Totals& totals) {
   };
   TableRow row{label, std::to_string(totals.cells), count(totals.unsupported),
                count(totals.failed)};
-  if (totals.unsupported + totals.failed == totals.cells) {
+  if (totals.none_runs()) {
     row.insert(row.end(), {"-", "-", "-", "-"});
   } else {
     row.insert(row.end(), {flops(totals.model_flops), text::human_bytes(totals.peak_bytes),
                            totals.state_bytes > 0 ? text::human_bytes(totals.state_bytes) : "-",
                            run::human_duration(totals.seconds)});
   }
+  row.push_back(totals.without_data == 0 ? "-" : run::human_duration(totals.seconds_without_data));
   return row;
 }
 
@@ -166,14 +181,23 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
     std::cout << "  " << text::quotable(note, 600) << "\n";
   }
   std::vector<TableRow> rows{{"", "cells", "unsupported", "failed", "one call of each", "largest",
-                              "state", "time, estimated"}};
+                              "state", "time, estimated", "once data are there"}};
   for (const std::string& label : labels) rows.push_back(row_of(label, by_label[label]));
   rows.push_back(row_of("all", all));
   for (TableRow& row : rows) {
+    if (all.without_data == 0) row.pop_back();
     if (all.failed == 0) row.erase(row.begin() + 3);
   }
   print_columns(std::cout, rows, "  ");
   print_reasons(planned);
+  if (all.without_data > 0) {
+    std::cout
+        << "  Without their data " << all.without_data
+        << (all.without_data == 1 ? " cell does" : " cells do")
+        << " not run; \"once data are there\" is estimated for data of the size that settings "
+           "say or that was published, at most "
+        << text::human_bytes(all.peak_bytes_without_data) << " at once.\n";
+  }
   if (list_cells) print_planned(planned);
   const suite::AssumedMachine& machine = planned.pace.machine();
   const std::string rates = text::human_count(machine.flops_per_second) + "FLOP/s and " +
@@ -209,7 +233,11 @@ Json as_json(const suite::Document& document, const PlannedSuite& planned) {
             {"model_flops", all.model_flops},
             {"peak_bytes", all.peak_bytes},
             {"state_bytes", all.state_bytes},
-            {"estimated_seconds", all.seconds}}},
+            {"estimated_seconds", all.seconds},
+            {"without_data",
+             {{"cells", all.without_data},
+              {"peak_bytes", all.peak_bytes_without_data},
+              {"estimated_seconds", all.seconds_without_data}}}}},
           {"assumed",
            {{"flops_per_second", machine.flops_per_second},
             {"bytes_per_second", machine.bytes_per_second},

@@ -11,6 +11,7 @@
 #include "core/text/format.hpp"
 #include "core/text/spelling.hpp"
 #include "harness/program/run/plan/pace.hpp"
+#include "harness/program/suite/document.hpp"
 #include "harness/program/suite/profile.hpp"
 
 namespace attnbench::gallery {
@@ -35,6 +36,7 @@ std::optional<IndexedSuite> suite_from(const fs::path& file) {
     suite.title = head.title;
     suite.figure = head.figure;
     suite.hash = hash_text(text);
+    suite.settings_hash = suite::settings_hash(json);
   } catch (const UsageFailure&) {
     return std::nullopt;
   } catch (const Json::exception&) {
@@ -53,7 +55,8 @@ void add_stored(IndexedSuite& suite, const fs::path& gallery) {
   } else if (suite.stored->profile != profile) {
     suite.state = StoredState::stale;
     suite.state_reason = "it is of the profile \"" + suite.stored->profile + "\"";
-  } else if (suite.stored->suite_hash != suite.hash) {
+  } else if (suite.stored->suite_hash != suite.hash &&
+             suite.stored->settings_hash != suite.settings_hash) {
     suite.state = StoredState::stale;
     suite.state_reason = "the suite has changed since";
   } else {

@@ -31,8 +31,9 @@ struct IndexedSuite {
   std::filesystem::path file;
   std::string name;
   std::string title;
-  std::string figure;  ///< of a paper; may be empty
-  std::string hash;
+  std::string figure;         ///< of a paper; may be empty
+  std::string hash;           ///< of its file
+  std::string settings_hash;  ///< without its words for readers
   StoredState state = StoredState::none;
   std::string state_reason;  ///< why it is stale or unreadable
   std::optional<Stored> stored;

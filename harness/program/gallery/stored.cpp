@@ -147,6 +147,7 @@ std::optional<Stored> look_up(const fs::path& folder, const std::string& suite) 
                          text::quotable("\"" + head.suite.name + "\"") + ", not of " + suite);
     }
     stored.suite_hash = head.suite.hash;
+    stored.settings_hash = head.suite.settings_hash;
     stored.profile = head.suite.profile;
     stored.finished_at = head.run.finished_at;
     stored.threads = head.run.threads;

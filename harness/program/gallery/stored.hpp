@@ -19,6 +19,7 @@ struct Stored {
   std::filesystem::path file;
   std::string fault;  ///< why it cannot be read: all below is then empty
   std::string suite_hash;
+  std::string settings_hash;  ///< empty in results from before there was one
   std::string profile;
   std::string commit;
   std::string finished_at;

@@ -251,6 +251,22 @@ std::size_t line_of(const std::string& text, std::size_t position) {
   return 1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n'));
 }
 
+/// Of a suite, or of a profile, which has the form of one.
+void leave_out_words(Json& suite) {
+  if (!suite.is_object()) return;
+  // Not in "set", where "source" is a setting that says which data are read.
+  for (const char* words : {"$schema", "title", "notes", "source", "figure"}) suite.erase(words);
+  const auto each_of = [&](const char* key, const auto& change) {
+    const auto parts = suite.find(key);
+    if (parts == suite.end() || !parts->is_object()) return;
+    for (Json& part : *parts) change(part);
+  };
+  each_of("tasks", [](Json& task) {
+    if (task.is_object()) task.erase("title");
+  });
+  each_of("profiles", leave_out_words);
+}
+
 }  // namespace
 
 std::string child_pointer(const std::string& parent, const std::string& key) {
@@ -292,6 +308,11 @@ Document parse_document(const std::string& name, const std::string& text) {
                      &builder);
   problems.throw_if_any();
   return document;
+}
+
+std::string settings_hash(Json suite) {
+  leave_out_words(suite);
+  return hash_text(suite.dump());
 }
 
 void Problems::add(const std::string& place, const std::string& what) {

@@ -52,4 +52,9 @@ struct Document {
 Document read_document(const std::filesystem::path& file);
 Document parse_document(const std::string& name, const std::string& text);
 
+/// The hash of a suite without its words for readers (title, notes, source and figure, those of
+/// tasks and profiles included) and without the order of its keys: where it is equal, the same is
+/// measured.
+std::string settings_hash(Json suite);
+
 }  // namespace attnbench::suite

@@ -292,7 +292,10 @@ class Expansion {
 
   Json header() {
     const Ordered& value = suite_.value();
-    Json header = {{"name", value["name"]}, {"hash", document_.hash}, {"tasks", Json::object()}};
+    Json header = {{"name", value["name"]},
+                   {"hash", document_.hash},
+                   {"settings_hash", settings_hash(Json(document_.value))},
+                   {"tasks", Json::object()}};
     for (const char* key : {"title", "source", "figure", "published", "notes"}) {
       if (value.contains(key)) header[key] = value[key];
     }

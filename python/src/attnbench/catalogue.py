@@ -167,7 +167,8 @@ def plan(suite: Suite, *, program: Program = None, **options: Any) -> pandas.Dat
     suite and options are those of attnbench.run, as far as `attnbench plan --help` has them.
     Columns: id, label, task, mechanism, implementation, device, the sizes, whether it is
     `supported` and else the `reason`, `estimated_seconds` of measuring it, the bytes and the
-    floating-point operations of one call. attrs["attnbench_totals"] has the sums of each suite,
+    floating-point operations of one call. attrs["attnbench_totals"] has the sums of each suite, in
+    `without_data` those of cells that their data alone keep from running,
     attrs["attnbench_shapes"] what is taken of a shape="NAME".
     Raises ValueError, ProgramNotFound, ProgramFailed.
 

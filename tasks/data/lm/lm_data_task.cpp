@@ -48,6 +48,10 @@ std::vector<DataTask> all_data_tasks() {
     return names;
   };
   task.wants_from = [](const std::string&) { return "FILE"; };
+  task.expected = [](const Options& settings) -> std::optional<ExpectedRows> {
+    if (settings.text("split") != "enwik8") return std::nullopt;
+    return ExpectedRows{{90'000'000, 5'000'000, 5'000'000}, 0, "enwik8, Hutter 2006"};
+  };
   const auto opening = [](bool raw) {
     return [raw](const Options& settings, const std::filesystem::path& from,
                  const ProgressCall& progress) {

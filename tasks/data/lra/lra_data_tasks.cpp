@@ -1,5 +1,7 @@
 #include "tasks/data/lra/lra_data_tasks.hpp"
 
+#include <algorithm>
+
 #include "tasks/data/lra/images.hpp"
 #include "tasks/data/lra/listops.hpp"
 #include "tasks/data/lra/pathfinder.hpp"
@@ -40,6 +42,19 @@ std::vector<Option> with_counts(std::vector<Option> settings, SplitCounts rows) 
   return settings;
 }
 
+/// Published rows of which `hold_out` of the train rows are held out for validation.
+std::optional<ExpectedRows> held_out(SplitCounts published, const Options& settings, int classes,
+                                     const char* source) {
+  published.validation = std::min(count(settings, "hold_out"), published.train);
+  published.train -= published.validation;
+  return ExpectedRows{published, classes, source};
+}
+
+/// Rows as many as the settings say: their defaults are the numbers of the published ones.
+std::optional<ExpectedRows> counted(const Options& settings, int classes) {
+  return ExpectedRows{counts_of(settings), classes, "the settings"};
+}
+
 /// Throws UsageError where rows are generated and --from is given, or are read and it is not.
 void expect_source(const DataTask& task, const Options& settings, const fs::path& from) {
   const std::string source = settings.has("source") ? settings.text("source") : "";
@@ -76,6 +91,7 @@ DataTask listops_task() {
   task.wants_from = [](const std::string& source) -> std::string {
     return source == "published" ? release : "";
   };
+  task.expected = [](const Options& settings) { return counted(settings, 10); };
   const auto opening = [](bool raw) {
     return [raw](const Options& settings, const fs::path& from,
                  const ProgressCall& progress) -> std::unique_ptr<RowSource> {
@@ -114,6 +130,9 @@ DataTask text_task() {
                    seed_setting("of which rows are held out")};
   task.decisive = [](const Options&) -> Names { return {"hold_out", "data_seed"}; };
   task.wants_from = [](const std::string&) { return "aclImdb_v1.tar.gz"; };
+  task.expected = [](const Options& settings) {
+    return held_out({25'000, 0, 25'000}, settings, 2, "IMDb reviews, Maas et al. 2011");
+  };
   const auto opening = [](bool raw) {
     return [raw](const Options& settings, const fs::path& from, const ProgressCall& progress) {
       expect_source(*find_data_task("lra.text"), settings, from);
@@ -140,6 +159,10 @@ DataTask retrieval_task() {
                                    "bytes of each text that the prepared data keep", 1, 10'000)};
   task.decisive = [](const Options&) -> Names { return {"text_bytes"}; };
   task.wants_from = [](const std::string&) { return release; };
+  task.expected = [](const Options&) {
+    return ExpectedRows{
+        {147'086, 18'090, 17'437}, 2, "AAN of Tay et al. 2021, counted by Gu et al. 2022"};
+  };
   const auto opening = [](bool raw) {
     return [raw](const Options& settings, const fs::path& from, const ProgressCall& progress) {
       expect_source(*find_data_task("lra.retrieval"), settings, from);
@@ -177,6 +200,12 @@ DataTask image_task() {
   };
   task.wants_from = [](const std::string& source) -> std::string {
     return source == "fashion_mnist" ? fashion_mnist_folder : "cifar-10-binary.tar.gz";
+  };
+  task.expected = [](const Options& settings) {
+    if (settings.text("source") == "fashion_mnist") {
+      return held_out({60'000, 0, 10'000}, settings, 10, "Fashion-MNIST, Xiao et al. 2017");
+    }
+    return held_out({50'000, 0, 10'000}, settings, 10, "CIFAR-10, Krizhevsky 2009");
   };
   task.open = [](const Options& settings, const fs::path& from, const ProgressCall& progress) {
     const bool fashion = settings.text("source") == "fashion_mnist";
@@ -226,6 +255,7 @@ DataTask pathfinder_task() {
   task.wants_from = [](const std::string& source) -> std::string {
     return source == "published" ? release : "";
   };
+  task.expected = [](const Options& settings) { return counted(settings, 2); };
   task.open = [](const Options& settings, const fs::path& from,
                  const ProgressCall& progress) -> std::unique_ptr<RowSource> {
     expect_source(*find_data_task("lra.pathfinder"), settings, from);

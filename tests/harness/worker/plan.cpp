@@ -5,6 +5,7 @@
 
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/variable.hpp"
 
 using namespace attnbench;
 using Json = nlohmann::json;
@@ -78,4 +79,35 @@ TEST_CASE("a plan has a forecast of each cell, whatever becomes of the others", 
   CHECK(planned[1].refused);
   CHECK(planned[1].id == "b");
   CHECK(planned[2].implementation == planned[0].implementation);
+}
+
+TEST_CASE("a cell without its data is skipped, and says what it would cost", "[plan]") {
+  const test::Variable without("ATTNBENCH_DATA", {});
+  const worker::Loaded loaded;
+  Cell cell;
+  cell.id = "a";
+  cell.task = "lra.text";
+  cell.mechanism = "softmax";
+  cell.settings = {{"width", std::int64_t{16}}, {"pattern", std::string("bidirectional")}};
+  Cell unsupported = cell;
+  unsupported.mechanism = "linformer";
+  unsupported.settings["pattern"] = std::string("causal");
+  Cell senseless = cell;
+  senseless.settings["heads"] = std::int64_t{3};
+  Cell unknown = cell;
+  unknown.task = "lm";
+  unknown.settings = {{"steps", std::int64_t{0}}};
+  const auto planned = worker::plan(loaded, {cell, unsupported, senseless, unknown});
+  for (const Forecast& forecast : planned) {
+    INFO(forecast.reason);
+    CHECK_FALSE(forecast.supported);
+    CHECK(forecast.status == Status::skipped);
+    CHECK_FALSE(forecast.refused);
+    CHECK_THAT(forecast.reason, Catch::Contains("attnbench data l"));
+    // What keeps a cell from running beside its data leaves no estimate.
+    CHECK(forecast.problem.has_value() == (&forecast == &planned[0]));
+  }
+  CHECK(planned[0].once);
+  CHECK(planned[0].cost.model_flops > 0);
+  CHECK(planned[0].peak_bytes.value_or(0) > 0);
 }

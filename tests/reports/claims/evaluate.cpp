@@ -234,6 +234,19 @@ TEST_CASE("trainings are compared seed by seed", "[claims]") {
   CHECK(early.outcome == ClaimOutcome::undecided);
   CHECK(early.leaning == Leaning::against);
   CHECK_THAT(early.reason, Contains("not converged"));
+  // Standing still at chance is no end of learning.
+  result::Result unlearned = trainings({0.9, 0.89}, {0.004, 0.005});
+  CHECK(outcome(more_accurate, unlearned) == "seen");
+  for (result::CellRecord& cell : unlearned.cells) {
+    if (cell.label != "softmax") continue;
+    for (result::CurvePoint& point : cell.training->curve) point.validation_accuracy = 0.006;
+  }
+  const Evidence at_chance = found(more_accurate, unlearned);
+  CHECK(at_chance.outcome == ClaimOutcome::undecided);
+  CHECK(at_chance.leaning == Leaning::towards);
+  CHECK(at_chance.reason == "softmax never left chance");
+  unlearned.cells.back() = trainings({}, {0.004, 0.005}).cells.back();
+  CHECK(found(more_accurate, unlearned).reason == "1 of 2 seeds of softmax never left chance");
   CHECK_THAT(found(more_accurate, trainings({0.9, 0.8}, {0.5})).reason,
              Contains("not the same seeds"));
   const Json close = {

@@ -112,6 +112,18 @@ TEST_CASE("a table of trainings shows the choice and what is to be known of it",
                  Contains("0.430, still growing"));
 }
 
+TEST_CASE("a table says which trainings never left chance", "[selection]") {
+  const auto unlearned = [](int seed) {
+    test::CellBuilder cell = training_cell("latte", 0.001, seed, 0.006, 0.005);
+    cell.training->converged = true;
+    return cell;
+  };
+  CHECK_THAT(table_of({unlearned(1)}), Contains("0.005, at chance"));
+  const std::string some =
+      table_of({unlearned(1), training_cell("latte", 0.001, 2, 0.9, 0.9), unlearned(3)});
+  CHECK_THAT(some, Contains(", 2 of 3 at chance"));
+}
+
 TEST_CASE("malformed trainings are refused at the door", "[selection]") {
   const Json whole = test::result_of({training_cell("latte", 0.001, 1, 0.4, 0.41)});
   result::check_form(whole, "here");

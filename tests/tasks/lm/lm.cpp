@@ -137,6 +137,31 @@ TEST_CASE("a cell without a text is skipped, one of several texts is asked for",
   CHECK(forecast(with(tenth, {{"text", s("two")}})).support);
 }
 
+TEST_CASE("a cell without its text has a forecast where steps or the split say enough", "[lm]") {
+  const auto without = [](const Settings& settings) {
+    return tasks::find_task("lm").forecast_without_data(
+        registry(), make_cell("lm", "softmax", "auto", settings));
+  };
+  const Settings tenth = with(small_model(), {{"validation_share", 0.1}, {"test_share", 0.1}});
+  const PreparedText prepared(regular_text(1000), 0.1);
+  const tasks::TaskForecast with_text =
+      tasks::find_task("lm").forecast(registry(), make_cell("lm", "softmax", "auto", tenth));
+  const auto guessed = without(tenth);
+  REQUIRE(guessed);
+  CHECK(guessed->cost.model_flops == with_text.cost.model_flops);
+  CHECK(guessed->peak_bytes == with_text.peak_bytes);
+  CHECK(guessed->problem.length == with_text.problem.length);
+  // An epoch of a text that nobody knows has no length.
+  const Settings epochs{{"steps", n(0)}, {"epochs", n(2)}};
+  CHECK_FALSE(without(with(small_model(), epochs)));
+  const Settings published = with(small_model(), {{"split", s("enwik8")}});
+  const auto two_epochs = without(with(published, epochs));
+  REQUIRE(two_epochs);
+  const double steps = 2 * std::floor(std::floor((90e6 - 1) / 16) / 8);
+  CHECK(two_epochs->cost.model_flops / without(published)->cost.model_flops ==
+        Approx(steps / 60).epsilon(1e-4));
+}
+
 TEST_CASE("learned positions end with the training length unless that is allowed", "[lm]") {
   const PreparedText prepared(regular_text(4000));
   const auto forecast = [](const Settings& settings) {

@@ -228,6 +228,66 @@ TEST_CASE("the test's rows validate where that is asked for", "[lra]") {
   CHECK(facts["content_hash"].get<std::string>().size() == 32);
 }
 
+TEST_CASE("a cell without its data has the forecast that it has with them", "[lra]") {
+  const auto both = [](const char* name, const Settings& settings) {
+    DataFolder folder;
+    const auto& task = tasks::find_task(name);
+    const tasks::ResolvedCell cell = make_cell(name, "softmax", "auto", settings);
+    CHECK_THROWS_AS(task.forecast(registry(), cell), tasks::data::MissingData);
+    const auto without = task.forecast_without_data(registry(), cell);
+    folder.prepare(name, settings);
+    const tasks::TaskForecast prepared = task.forecast(registry(), cell);
+    REQUIRE(without);
+    REQUIRE(prepared.support);
+    CHECK(without->support);
+    CHECK(without->once);
+    CHECK(without->problem.length == prepared.problem.length);
+    CHECK(without->cost.model_flops == prepared.cost.model_flops);
+    CHECK(without->peak_bytes == prepared.peak_bytes);
+    return without->cost.model_flops;
+  };
+  const Settings small{{"batch", n(4)}, {"width", n(16)}, {"heads", n(2)}, {"epochs", n(3)}};
+  const double few = both("lra.listops", with(small_listops(), small));
+  const double more =
+      both("lra.listops", with(with(small_listops(), small), {{"train_examples", n(120)}}));
+  CHECK(more == Approx(2 * few));
+  both("lra.pathfinder", with(small_pathfinder(), small));
+  both("lra.pathfinder", with(with(small_pathfinder(), small), {{"image_mask", s("zero_is_pad")}}));
+}
+
+TEST_CASE("published data have their size before they are prepared", "[lra]") {
+  const auto outline = [](const char* name, const Settings& said) {
+    const auto& task = training_task(name);
+    return task.outline(Options::resolve(task.settings(), said));
+  };
+  const auto sizes = [](const tasks::training::DataSet& data) {
+    std::vector<int64_t> examples;
+    for (const Split split : tasks::training::every_split) {
+      examples.push_back(data.segments(split).front().examples);
+    }
+    return examples;
+  };
+  const auto text = outline("lra.text", {});
+  CHECK(sizes(*text) == std::vector<int64_t>{22'500, 2'500, 25'000});
+  CHECK(text->segments(Split::train).front().length == 4'000);
+  CHECK(text->classes() == 2);
+  CHECK(sizes(*outline("lra.text", {{"train_examples", n(100)}})).front() == 100);
+  CHECK(sizes(*outline("lra.text", {{"train_examples", n(30'000)}})).front() == 22'500);
+  CHECK(outline("lra.text", {{"hold_out", n(25'000)}}) == nullptr);
+  const auto pairs = outline("lra.retrieval", {});
+  CHECK(sizes(*pairs) == std::vector<int64_t>{147'086, 18'090, 17'437});
+  CHECK(pairs->towers() == 2);
+  const auto images = outline("lra.image", {{"image_mask", s("zero_is_pad")}});
+  CHECK(sizes(*images) == std::vector<int64_t>{45'000, 5'000, 10'000});
+  CHECK(images->segments(Split::test).front().length == 1024);
+  CHECK(images->masks_between() == "image_mask=zero_is_pad");
+  const auto clothes = outline("lra.image", {{"source", s("fashion_mnist")}, {"side", n(28)}});
+  CHECK(sizes(*clothes) == std::vector<int64_t>{55'000, 5'000, 10'000});
+  CHECK(clothes->segments(Split::train).front().length == 784);
+  CHECK(clothes->masks_between().empty());
+  CHECK_THROWS_AS(clothes->batch(Split::train, 0, {0}), std::logic_error);
+}
+
 TEST_CASE("data that do not fit a cell are refused, missing data are skipped", "[lra]") {
   DataFolder folder;
   CHECK_THROWS_AS(data_of("lra.listops", small_listops()), tasks::data::MissingData);

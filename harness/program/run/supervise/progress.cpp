@@ -55,17 +55,20 @@ std::string training_text(const result::Measured& measured) {
   };
   std::array<char, 120> text{};
   const reports::Quality& quality = reports::quality_of(*measured.training);
+  const result::Ending ending = result::ending_of(*measured.training);
   if (quality.less_is_better) {
     std::snprintf(text.data(), text.size(), "%.3f %s (validation %.3f) after %lld steps, %s",
                   share(quality.metric), quality.words, share(quality.validation_metric),
                   static_cast<long long>(measured.training->steps.value_or(0)),
-                  measured.training->converged.value_or(false) ? "converged" : "still falling");
+                  ending == result::Ending::converged ? "converged" : "still falling");
     return text.data();
   }
   std::snprintf(text.data(), text.size(), "accuracy %.3f (validation %.3f) after %.3g epochs, %s",
                 share("accuracy"), share("validation_accuracy"),
                 measured.training->epochs.value_or(0),
-                measured.training->converged.value_or(false) ? "converged" : "not converged");
+                ending == result::Ending::converged   ? "converged"
+                : ending == result::Ending::at_chance ? "at chance"
+                                                      : "not converged");
   return text.data();
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/failure.hpp"
 #include "core/hash.hpp"
+#include "harness/program/suite/document.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
@@ -53,6 +54,11 @@ class Suites {
   gallery::Index index() const {
     return gallery::read_index(folder_ / "suites", folder_ / "gallery");
   }
+  /// A result as a run of the suite in this text leaves it.
+  void keep_measured(const std::string& suite, const std::string& text) {
+    keep(suite, hash_text(text) + R"(", "settings_hash": ")" +
+                    suite::settings_hash(nlohmann::json::parse(text)));
+  }
   fs::path operator/(const std::string& name) const { return folder_ / name; }
 
  private:
@@ -85,6 +91,48 @@ TEST_CASE("the index has each suite with what is stored of it", "[gallery]") {
   CHECK_THAT(suites.index().find("latte_v1_figure_2")->state_reason, Contains("\"paper\""));
   test::write_file(suites / "gallery/latte_v1_figure_2.json", "{}");
   CHECK(state() == gallery::StoredState::unreadable);
+}
+
+TEST_CASE("words for readers leave a stored result current, settings do not", "[gallery]") {
+  Suites suites;
+  const std::string measured = R"({"name": "decode", "title": "Steps", "notes": "Of 64 steps.",
+    "source": "A, Table 1", "figure": "lavo.table_9", "task": "lra.image",
+    "tasks": {"one": {"task": "decode", "title": "A step", "set": {"source": "cifar10"}}},
+    "mechanisms": {"latte": {"latents_per_head": 32}},
+    "profiles": {"quick": {"title": "Few steps", "notes": null, "set": {"length": 64}}}})";
+  const auto state_with = [&](const std::string& said, const std::string& instead) {
+    std::string changed = measured;
+    const std::size_t at = changed.find(said);
+    REQUIRE(at != std::string::npos);
+    suites.write("decode", changed.replace(at, said.size(), instead));
+    return suites.index().find("decode")->state;
+  };
+  suites.keep_measured("decode", measured);
+  for (const auto& [said, instead] : std::vector<std::pair<std::string, std::string>>{
+           {"Steps", "All steps"},
+           {R"("notes": "Of 64 steps.",)", ""},
+           {"A, Table 1", "A 2024, Table 1"},
+           {"lavo.table_9", "lavo.table_10"},
+           {"A step", "One step"},
+           {"Few steps", "Some steps"},
+           {R"("notes": null)", R"("notes": "Few.")"},
+           {"\n    \"mechanisms\"", "\"mechanisms\""}}) {
+    INFO(said << " -> " << instead);
+    CHECK(state_with(said, instead) == gallery::StoredState::current);
+  }
+  for (const auto& [said, instead] : std::vector<std::pair<std::string, std::string>>{
+           {"cifar10", "fashion_mnist"},
+           {R"("length": 64)", R"("length": 128)"},
+           {R"("latents_per_head": 32)", R"("latents_per_head": 16)"},
+           {"lra.image", "lra.listops"},
+           {"\"one\"", "\"two\""}}) {
+    INFO(said << " -> " << instead);
+    CHECK(state_with(said, instead) == gallery::StoredState::stale);
+  }
+  // A result from before there was that hash is of one file alone.
+  suites.keep("decode", hash_text(measured));
+  CHECK(state_with("Steps", "Steps") == gallery::StoredState::current);
+  CHECK(state_with("Steps", "All steps") == gallery::StoredState::stale);
 }
 
 TEST_CASE("papers, figures and suites select suites of the gallery", "[gallery]") {
@@ -125,6 +173,13 @@ TEST_CASE("estimates are read, and those of another form refused", "[gallery]") 
   CHECK(quick_time(decode) == "about 90 s");
   CHECK(full_time(decode) == "about 26000 h; 18.6 GiB");
   CHECK(index.find("other")->quick == std::nullopt);
+  estimate(R"({"quick": {"seconds": 90, "peak_bytes": 1e6, "cells": 12},
+               "full": {"seconds": 7200, "peak_bytes": 2e10, "cells": 40, "without_data": 8}})");
+  CHECK(quick_time(*suites.index().find("decode")) == "about 90 s");
+  CHECK(full_time(*suites.index().find("decode")) ==
+        "about 2.0 h; 18.6 GiB; its data are to be prepared first");
+  estimate(R"({"full": {"seconds": 0, "peak_bytes": 0, "cells": 40}})");
+  CHECK(full_time(*suites.index().find("decode")) == "not estimated");
   estimate(R"({"quick": {"seconds": "90"}})");
   CHECK_THROWS_WITH(suites.index(), Contains("estimates.json: ") && Contains("--estimate"));
 }

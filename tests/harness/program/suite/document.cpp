@@ -81,6 +81,21 @@ TEST_CASE("Objects keep the file's order, files their hash", "[suite]") {
   CHECK(document.hash != attnbench::suite::parse_document("s.json", R"({"z":1, "a": 2})").hash);
 }
 
+TEST_CASE("The hash of settings is that of the file as it is read, whatever the order", "[suite]") {
+  using attnbench::suite::settings_hash;
+  using Json = nlohmann::json;
+  const auto hash = [](const std::string& text) {
+    return settings_hash(Json(attnbench::suite::parse_document("s.json", text).value));
+  };
+  const std::string text = R"({"z": 1e-3, "a": [9007199254740993, -2, 1.0], "notes": "x"})";
+  CHECK(hash(text) == settings_hash(Json::parse(text)));
+  CHECK(hash(text) == hash(R"({"a": [9007199254740993, -2, 1.0], "z": 0.001})"));
+  CHECK(hash(text) != hash(R"({"a": [9007199254740993, -2, 1.0], "z": 0.002})"));
+  // What a file should not have: no words are looked for in it.
+  CHECK(hash(R"({"tasks": 1, "profiles": [{"title": "x"}]})") !=
+        hash(R"({"tasks": 1, "profiles": [{}]})"));
+}
+
 TEST_CASE("A file that cannot be read is named, with its neighbour", "[suite]") {
   const attnbench::test::TemporaryFolder folder;
   attnbench::test::write_file(folder / "quickstart.json", "{}");
