@@ -12,7 +12,7 @@ using test::Fixture;
 using test::Overrides;
 using test::relative_error;
 
-Problem sized(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::causal) {
+Problem luna_problem(std::int64_t length, std::int64_t width, Pattern pattern = Pattern::causal) {
   Problem problem;
   problem.batch = 2;
   problem.heads = problem.kv_heads = 2;
@@ -31,7 +31,7 @@ Fixture luna(const Problem& problem, std::int64_t latents, Overrides said = {}) 
 
 Fixture luna(std::int64_t length, std::int64_t latents, std::int64_t width,
              Pattern pattern = Pattern::causal) {
-  return luna(sized(length, width, pattern), latents);
+  return luna(luna_problem(length, width, pattern), latents);
 }
 
 const std::vector<std::string> kForms = {"composite", "scan", "chunked", "fused"};
@@ -51,7 +51,7 @@ at::Tensor scaled_softmax(const at::Tensor& q, const at::Tensor& k) {
 }  // namespace
 
 TEST_CASE("luna's new latents are the pack, with its gradient") {
-  Fixture held = luna(sized(23, 5, Pattern::bidirectional), 3);
+  Fixture held = luna(luna_problem(23, 5, Pattern::bidirectional), 3);
   const auto pack = [](const Inputs& inputs) {
     const at::Tensor keys = inputs["pack_key"];
     return at::matmul(scaled_softmax(inputs["latent_query"], keys), keys)
@@ -82,7 +82,7 @@ TEST_CASE("luna's new latents are the pack, with its gradient") {
 }
 
 TEST_CASE("luna packing by the tokens themselves is softmax attention") {
-  Fixture held = luna(sized(23, 5, Pattern::bidirectional), 23, {{"tied", false}});
+  Fixture held = luna(luna_problem(23, 5, Pattern::bidirectional), 23, {{"tied", false}});
   held.inputs.tensors["latent_query"] = held.inputs["query"];
   const at::Tensor attention = at::matmul(
       scaled_softmax(held.inputs["query"], held.inputs["pack_key"]), held.inputs["pack_value"]);
@@ -106,7 +106,7 @@ TEST_CASE("luna with one slot gives every token the same, or the running mean of
 TEST_CASE("luna in a layer: tokens as they are under latte_composed, and seeded weights") {
   const Overrides said{{"latents_per_head", std::int64_t{3}},
                        {"activation", std::string("latte_composed")}};
-  const Fixture held = luna(sized(6, 4), 3, said);
+  const Fixture held = luna(luna_problem(6, 4), 3, said);
   Problem problem = held.problem;
   problem.dtype = Dtype::float64;
   const auto chosen = held.entry.implementation("chunked");
