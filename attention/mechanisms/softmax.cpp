@@ -11,46 +11,19 @@ class Softmax : public Mechanism {
 
   std::vector<Role> roles() const override { return query_key_value(problem); }
 
-  /// All keys and values seen, k [B, G, capacity, D] and v [B, G, capacity, Dv].
+  /// All keys and values seen.
   State empty_state(std::int64_t batch, std::int64_t capacity,
                     const at::TensorOptions& tensor) const override {
     State state;
-    state.tensors["key"] = at::zeros({batch, problem.kv_heads, capacity, problem.head_dim}, tensor);
-    state.tensors["value"] =
-        at::zeros({batch, problem.kv_heads, capacity, problem.value_dim}, tensor);
+    add_cache(state, problem, batch, capacity, tensor);
     return state;
   }
 };
 
-/// Appends the new keys and values to the state and replaces those of the call by all of them. The
-/// mask is stored once one is given.
-void append(State& state, SoftmaxCall& call) {
-  const at::NoGradGuard no_grad;
-  const auto begin = state.position;
-  const auto count = call.key_length();
-  const auto capacity = state["key"].size(2);
-  if (begin + count > capacity) {
-    throw UsageError("softmax: the state has room for " + std::to_string(capacity) +
-                     " tokens, not for " + std::to_string(begin + count));
-  }
-  if (call.key_mask.defined() && state.tensors.count("key_mask") == 0) {
-    state.tensors["key_mask"] = at::ones({call.k.size(0), capacity}, call.key_mask.options());
-  }
-  state["key"].narrow(2, begin, count).copy_(call.k);
-  state["value"].narrow(2, begin, count).copy_(call.v);
-  state.position = begin + count;
-  call.k = state["key"].narrow(2, 0, state.position);
-  call.v = state["value"].narrow(2, 0, state.position);
-  if (state.tensors.count("key_mask") == 0) return;
-  auto& mask = state["key_mask"];
-  if (call.key_mask.defined()) mask.narrow(1, begin, count).copy_(call.key_mask);
-  call.key_mask = mask.narrow(1, 0, state.position);
-}
-
 SoftmaxCall call_of(const Mechanism& mechanism, const Inputs& inputs, State* state) {
   SoftmaxCall call{inputs["query"], inputs["key"], inputs["value"], inputs.key_mask,
                    scale_of(mechanism)};
-  if (state != nullptr) append(*state, call);
+  if (state != nullptr) take_into_cache("softmax", *state, call);
   if (mechanism.problem.pattern == Pattern::causal) {
     // Aligned to the bottom right: the last query is at the last key.
     call.right = 0;

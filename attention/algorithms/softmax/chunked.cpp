@@ -50,6 +50,10 @@ at::Tensor grouped(const at::Tensor& x, const SoftmaxCall& call) {
 at::Tensor scores_of(const SoftmaxCall& call, const Chunk& chunk, const at::Tensor& q) {
   const auto k = call.k.narrow(2, chunk.s0, chunk.keys).unsqueeze(2);
   auto scores = product(q, k.transpose(-2, -1)).to(wide(q));
+  if (call.log_decay.defined()) {
+    scores.add_(grouped(
+        call.added_decay(chunk.t0, chunk.rows, chunk.s0, chunk.keys, scores.scalar_type()), call));
+  }
   const std::int64_t lowest = chunk.t0 + call.offset;
   const std::int64_t highest = lowest + chunk.rows - 1;
   const std::int64_t end = chunk.s0 + chunk.keys;
@@ -87,16 +91,20 @@ void take_chunk(const SoftmaxCall& call, const Chunk& chunk, const at::Tensor& q
   const auto factor = (part.greatest - base).exp_();
   part.sum.mul_(factor).add_(weights.sum(-1, true));
   const auto v = call.v.narrow(2, chunk.s0, chunk.keys).unsqueeze(2);
-  part.output.mul_(factor).add_(product(weights.to(v.scalar_type()), v));
+  part.output.mul_(factor).add_(call.log_decay.defined()
+                                    ? at::matmul(weights, v.to(weights.scalar_type()))
+                                    : product(weights.to(v.scalar_type()), v));
   part.greatest = greatest;
 }
 
-/// Output, and the logarithm of the sums, +infinity if there is no key.
+/// Output, and the logarithm of the sums, +infinity if there is no key. With log decays the output
+/// is of unrounded weights and not rounded itself: their gradients are sums over many tokens that
+/// all but cancel, and 16 bits leave the backward pass a row's gradients that do not sum to 0.
 std::pair<at::Tensor, at::Tensor> run_forward(const SoftmaxCall& call, std::int64_t query_chunk,
                                               std::int64_t key_chunk) {
   const auto options = call.q.options().requires_grad(false).dtype(wide(call.q));
-  auto out =
-      at::empty({call.q.size(0), call.q.size(1), call.length(), call.v.size(3)}, call.q.options());
+  auto out = at::empty({call.q.size(0), call.q.size(1), call.length(), call.v.size(3)},
+                       call.log_decay.defined() ? options : call.q.options());
   auto lse = at::empty({call.q.size(0), call.q.size(1), call.length(), 1}, options);
   at::Tensor q;
   Partial part;
@@ -121,13 +129,13 @@ std::pair<at::Tensor, at::Tensor> run_forward(const SoftmaxCall& call, std::int6
 
 struct Chunked : torch::autograd::Function<Chunked> {
   static Variable forward(AutogradContext* context, const Variable&, const Variable&,
-                          const Variable&, const SoftmaxCall& call, std::int64_t query_chunk,
-                          std::int64_t key_chunk) {
+                          const Variable&, const Variable&, const SoftmaxCall& call,
+                          std::int64_t query_chunk, std::int64_t key_chunk) {
     const auto [out, lse] = run_forward(call, query_chunk, key_chunk);
     save(context, {call, out, lse});
     context->saved_data["query_chunk"] = query_chunk;
     context->saved_data["key_chunk"] = key_chunk;
-    return out;
+    return out.to(call.q.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -136,6 +144,7 @@ struct Chunked : torch::autograd::Function<Chunked> {
     const auto dq = at::zeros(call.q.sizes(), call.q.options());
     const auto dk = at::zeros(call.k.sizes(), call.k.options());
     const auto dv = at::zeros(call.v.sizes(), call.v.options());
+    const auto d_decay = call.log_decay.defined() ? at::zeros_like(call.log_decay) : at::Tensor();
     at::Tensor q, d_out, lse, delta;
     const auto begin = [&](std::int64_t t0, std::int64_t rows) {
       q = grouped(call.q.narrow(2, t0, rows), call) * call.scale;
@@ -152,14 +161,19 @@ struct Chunked : torch::autograd::Function<Chunked> {
           .add_(product(weights.to(type).transpose(-2, -1), d_out).sum(2));
       // Rounded to 16 bits it would not cancel against delta if one key has all the weight.
       const auto d_weights = at::matmul(d_out.to(wide(q)), v.to(wide(q)).transpose(-2, -1));
-      const auto d_scores = (d_weights - delta).mul_(weights).to(type);
+      const auto d_wide = (d_weights - delta).mul_(weights);
+      if (d_decay.defined()) {
+        d_decay.narrow(2, chunk.t0 + call.offset, chunk.rows).add_(d_wide.sum(-1).flatten(1, 2));
+        d_decay.narrow(2, chunk.s0, chunk.keys).sub_(d_wide.sum(-2).flatten(1, 2));
+      }
+      const auto d_scores = d_wide.to(type);
       dk.narrow(2, chunk.s0, chunk.keys).add_(product(d_scores.transpose(-2, -1), q).sum(2));
       grouped(dq.narrow(2, chunk.t0, chunk.rows), call).add_(product(d_scores, k), call.scale);
     };
     for_chunks(call, context->saved_data.at("query_chunk").toInt(),
                context->saved_data.at("key_chunk").toInt(), begin, body,
                [](std::int64_t, std::int64_t) {});
-    return {dq, dk, dv, {}, {}, {}};
+    return {dq, dk, dv, d_decay, {}, {}, {}};
   }
 };
 
@@ -168,7 +182,11 @@ struct Chunked : torch::autograd::Function<Chunked> {
 at::Tensor softmax_chunked(const SoftmaxCall& given, std::int64_t query_chunk,
                            std::int64_t key_chunk) {
   const SoftmaxCall call = given.without_padding();
-  return Chunked::apply(call.q, call.k, call.v, call, query_chunk, key_chunk);
+  // LibTorch takes no undefined input.
+  const at::Tensor decay = call.log_decay.defined()
+                               ? call.log_decay
+                               : at::empty({0}, call.q.options().requires_grad(false));
+  return Chunked::apply(call.q, call.k, call.v, decay, call, query_chunk, key_chunk);
 }
 
 }  // namespace attnbench

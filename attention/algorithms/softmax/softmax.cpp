@@ -73,10 +73,23 @@ SoftmaxCall SoftmaxCall::without_padding() const {
   return clean;
 }
 
+at::Tensor SoftmaxCall::added_decay(std::int64_t t0, std::int64_t rows, std::int64_t s0,
+                                    std::int64_t keys, at::ScalarType type) const {
+  const at::Tensor here = log_decay.narrow(2, t0 + offset, rows).unsqueeze(-1);
+  return (here - log_decay.narrow(2, s0, keys).unsqueeze(-2)).to(type);
+}
+
 at::Tensor softmax_composite(const SoftmaxCall& given) {
   const SoftmaxCall call = given.without_padding();
   const auto heads = call.q.size(1);
+  at::Tensor added;  // made first, so that what it takes in double is free before there are scores
+  if (call.log_decay.defined()) {
+    added = call.added_decay(0, call.length(), 0, call.key_length(),
+                             compute_type(call.q.scalar_type()));
+  }
   auto scores = product(call.q * call.scale, expanded(call.k, heads).transpose(-2, -1));
+  if (added.defined()) scores = scores.to(added.scalar_type()).add_(added);
+  added.reset();
   const auto mask = hidden(call);
   at::Tensor blind;
   if (mask.defined()) {
@@ -91,9 +104,45 @@ at::Tensor softmax_composite(const SoftmaxCall& given) {
   auto output = [&] {
     const auto weights = at::softmax(scores, -1);
     scores.reset();
-    return product(weights, expanded(call.v, heads));
+    return product(weights.to(call.v.scalar_type()), expanded(call.v, heads));
   }();
   return blind.defined() ? output.masked_fill(blind, 0.0) : output;
+}
+
+void add_cache(State& state, const Problem& problem, std::int64_t batch, std::int64_t capacity,
+               const at::TensorOptions& tensor) {
+  state.tensors["key"] = at::zeros({batch, problem.kv_heads, capacity, problem.head_dim}, tensor);
+  state.tensors["value"] =
+      at::zeros({batch, problem.kv_heads, capacity, problem.value_dim}, tensor);
+}
+
+void take_into_cache(const std::string& mechanism, State& state, SoftmaxCall& call) {
+  const at::NoGradGuard no_grad;
+  const auto begin = state.position;
+  const auto count = call.key_length();
+  const auto capacity = state["key"].size(2);
+  if (begin + count > capacity) {
+    throw UsageError(mechanism + ": the state has room for " + std::to_string(capacity) +
+                     " tokens, not for " + std::to_string(begin + count));
+  }
+  if (call.key_mask.defined() && state.tensors.count("key_mask") == 0) {
+    state.tensors["key_mask"] = at::ones({call.k.size(0), capacity}, call.key_mask.options());
+  }
+  state.position = begin + count;
+  const auto take = [&](const char* name, std::int64_t dim, at::Tensor& fresh) {
+    state[name].narrow(dim, begin, count).copy_(fresh);
+    fresh = state[name].narrow(dim, 0, state.position);
+  };
+  take("key", 2, call.k);
+  take("value", 2, call.v);
+  if (call.log_decay.defined()) {
+    if (begin > 0) call.log_decay = call.log_decay + state["log_decay"].narrow(2, begin - 1, 1);
+    take("log_decay", 2, call.log_decay);
+  }
+  if (state.tensors.count("key_mask") == 0) return;
+  auto& mask = state["key_mask"];
+  if (call.key_mask.defined()) mask.narrow(1, begin, count).copy_(call.key_mask);
+  call.key_mask = mask.narrow(1, 0, state.position);
 }
 
 void add_rings(State& state, const Problem& problem, std::int64_t batch, std::int64_t capacity,
@@ -136,7 +185,7 @@ void take_into_rings(State& state, SoftmaxCall& call) {
 
 void save(torch::autograd::AutogradContext* context, const SavedSoftmax& saved) {
   const SoftmaxCall& call = saved.call;
-  context->save_for_backward({call.q, call.k, call.v, saved.out, saved.lse});
+  context->save_for_backward({call.q, call.k, call.v, saved.out, saved.lse, call.log_decay});
   context->saved_data["scale"] = call.scale;
   context->saved_data["band"] = std::vector<std::int64_t>{call.left, call.right, call.offset};
   context->saved_data["key_mask"] = call.key_mask;
@@ -152,7 +201,8 @@ SavedSoftmax restore(torch::autograd::AutogradContext* context) {
                          context->saved_data.at("scale").toDouble(),
                          band[0],
                          band[1],
-                         band[2]};
+                         band[2],
+                         tensors[5]};
   return {call, tensors[3], tensors[4]};
 }
 

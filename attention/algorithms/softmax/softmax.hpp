@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "attention/kernels/softmax.hpp"
 #include "attention/mechanism.hpp"
@@ -24,6 +25,10 @@ struct SoftmaxCall {
   std::int64_t left = unlimited;
   std::int64_t right = unlimited;
   std::int64_t offset = 0;
+  /// [B, H, S] in double, log decays summed over the tokens up to each key: the score of query t
+  /// and key s gains log_decay[t + offset] - log_decay[s]. Undefined = nothing. Forms composite and
+  /// chunked alone, which take the difference in double: sums lose digits as they grow.
+  at::Tensor log_decay = {};
 
   std::int64_t length() const { return q.size(2); }
   std::int64_t key_length() const { return k.size(2); }
@@ -33,6 +38,11 @@ struct SoftmaxCall {
   bool may_see_none() const;
   /// The call with zeros for padded keys and values.
   SoftmaxCall without_padding() const;
+  /// What decays add to the scores of `rows` queries from t0 and `keys` keys from s0, [B, H, rows,
+  /// keys]. A query's own sum moves all its scores alike: it changes no output, but its gradient
+  /// takes off what rounding leaves of a sum over keys that is 0.
+  at::Tensor added_decay(std::int64_t t0, std::int64_t rows, std::int64_t s0, std::int64_t keys,
+                         at::ScalarType type) const;
 };
 
 /// Scores, mask and weights as whole [B, H, T, S] tensors.
@@ -52,6 +62,16 @@ Support tiled_supports(const Problem& problem, const kernels::SoftmaxSizes& size
 double tiled_workspace_bytes(const Problem& problem, const kernels::SoftmaxSizes& sizes);
 /// Growth::from_length of its workspace: below, a work item of a band's queries is not full.
 inline constexpr std::int64_t kGrowingItems = 1024;
+
+/// Adds to `state` room for all tokens: "key" [B, G, capacity, D] and "value" [B, G, capacity, Dv].
+void add_cache(State& state, const Problem& problem, std::int64_t batch, std::int64_t capacity,
+               const at::TensorOptions& tensor);
+
+/// The keys, values, mask and log decays of `call` are new tokens: stores them in the cache, the
+/// log decays in "log_decay" if there are any, advances the position, and replaces those of the
+/// call by all of them. The mask is stored once one is given. Throws UsageError, which names the
+/// mechanism, if there is no room.
+void take_into_cache(const std::string& mechanism, State& state, SoftmaxCall& call);
 
 /// Adds to `state` the ring buffers "key" [B, G, slots, D] and "value" [B, G, slots, Dv] of a
 /// window that extends `left` tokens back; token p is in slot p mod slots, and there are left + 1
