@@ -113,6 +113,8 @@ std::vector<Variant> choices() {
       {"delta", {{"beta_limit", count(2)}}, of_numbers()},
       {"delta", {{"gate", word("scalar")}, {"beta_limit", count(2)}}, of_numbers()},
       {"delta", {{"gate", word("channel")}, {"beta_limit", count(2)}}, of_numbers()},
+      {"fox", {{"query_chunk", count(7)}, {"key_chunk", count(5)}}, of_numbers()},
+      {"fox", {{"scale", 0.7}}, of_numbers()},
       {"gla", {{"gate_temperature", 1.0}}, of_numbers()},
       {"hgrn2", {{"lower_bound", 0.75}}, of_numbers()},
       {"latte", {{"vapor", true}, {"rotary_base", 50.0}}, of_numbers()},

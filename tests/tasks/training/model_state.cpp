@@ -42,7 +42,8 @@ std::vector<StateCase> state_cases() {
           {"window", {{"window", few}, {"before", text_value("rg_lru")}, {"before_norm", true}}},
           {"macchiato", {{"window", few}, {"rotary", true}, {"vapor", true}}},
           {"delta", {{"gate", text_value("scalar")}, {"output", text_value("gated")}}},
-          {"rg_lru", {{"first_input", text_value("plain")}}}};
+          {"rg_lru", {{"first_input", text_value("plain")}}},
+          {"fox", {{"output", text_value("gated")}}}};
 }
 
 constexpr std::int64_t kTokens = 61;
@@ -242,7 +243,8 @@ TEST_CASE("a stream through a model leaves the heap as it is", "[model][state]")
   CHECK(late < 1.01 * early);
 }
 
-TEST_CASE("the states that grow with the tokens are softmax's and longshort's", "[model][state]") {
+TEST_CASE("the states that grow with the tokens are those of softmax, fox and longshort",
+          "[model][state]") {
   const at::NoGradGuard no_grad;
   std::set<std::string> growing;
   std::size_t fixed = 0;
@@ -258,7 +260,7 @@ TEST_CASE("the states that grow with the tokens are softmax's and longshort's", 
       growing.insert(name);
     }
   }
-  CHECK(growing == std::set<std::string>{"longshort", "softmax"});
+  CHECK(growing == std::set<std::string>{"fox", "longshort", "softmax"});
   CHECK(fixed >= 15);
   const auto softmax = model_of_variant({"softmax", {}}, {}, of_length(100));
   CHECK(softmax->empty_state(1, 200).bytes() == 2 * softmax->empty_state(1, 100).bytes());
