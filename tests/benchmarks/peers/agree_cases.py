@@ -153,6 +153,17 @@ def rwkv7(query, key, value, decay, learning_rate, decay_bias, rate_bias, remova
     return dplr_recurrence(scaled, written, value, -removed, removed * rate, log_decays)[0]
 
 
+def fox(query, key, value, forget_gate, forget_bias, output_gate=None):
+    """With an output gate as FoX (Pro) has it, the norm without weights."""
+    from fla.ops.forgetting_attn.naive import naive_forgetting_attn
+
+    log_gates = functional.logsigmoid(forget_gate + forget_bias[:, None])[..., 0]
+    mixed = by_token(naive_forgetting_attn(*by_token(query, key, value, log_gates)))
+    if output_gate is None:
+        return mixed
+    return mixed / (mixed.square().mean(-1, keepdim=True) + 1e-6).sqrt() * output_gate.sigmoid()
+
+
 def abc(query, key, value, slots):
     from fla.ops.abc.naive import naive_recurrent_abc
 
@@ -313,6 +324,13 @@ CASES = [
          functools.partial(hgrn2, bound=0.25),
          lambda keys, values: {"query": keys, "gate": keys, "value": values},
          options={"lower_bound": 0.25}),
+    Case("FoX", "fox", "fla naive_forgetting_attn", fox,
+         lambda keys, values: {**plain_widths(keys, values), "forget_gate": 1},
+         {"forget_bias": of_head}),
+    Case("FoX (Pro)'s output", "fox", "fla naive_forgetting_attn, the gate ours", fox,
+         lambda keys, values: {**plain_widths(keys, values), "forget_gate": 1,
+                               "output_gate": values},
+         {"forget_bias": of_head}, {"output": "gated"}),
     Case("Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
          lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
          {**DECAY, "skip": of_head}),
