@@ -12,6 +12,7 @@
 #include "reports/training/cost.hpp"
 #include "reports/training/frame.hpp"
 #include "reports/training/latents.hpp"
+#include "reports/verdict/around.hpp"
 #include "reports/verdict/input.hpp"
 #include "reports/verdict/sentences.hpp"
 
@@ -80,7 +81,8 @@ std::vector<LineCrossing> crossings_on(const Panel& panel) {
   for (const verdict::CrossingStatement& one : verdict::crossings_of(panel)) {
     if (one.crossing != verdict::CrossingKind::found || one.within_gap) continue;
     all.push_back({one.label, one.length, one.low, one.high,
-                   "faster than exact attention (" + one.against + ") " + verdict::text_of(one)});
+                   "faster than exact attention (" + one.against + ") " + verdict::text_of(one),
+                   verdict::command_around(panel, one)});
   }
   return all;
 }

@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ sys.path.insert(0, str(ROOT / "docs/site"))
 from build import prepared  # noqa: E402
 
 WIDTHS = (1440, 390)
-PAGES, HEALTHY, KEPT, BROWSER = {}, [], None, None
+PAGES, HEALTHY, KEPT, BROWSER, PROGRAM = {}, [], None, None, None
 
 # Of each mark of a series: how opaque it is drawn, by the page's choice.
 OPACITIES = """(figure) => {
@@ -42,6 +43,9 @@ OPACITIES = """(figure) => {
   });
   return found;
 }"""
+
+# The menu's own entry, which is there when a figure can be used.
+DRAWN = ".lead .vega-actions a:has-text('Save as PNG')"
 
 # The words among a figure's marks, and which of them lie over each other.
 OVERLAPS = """(figure) => {
@@ -199,6 +203,65 @@ class PageTest(unittest.TestCase):
                     self.assertIn("softmax", words)
                     self.assertEqual(over, [])
 
+    def test_a_ring_shows_the_command_that_measures_around_its_crossing(self):
+        for width in WIDTHS:
+            with self.subTest(width), Opened(self, "quickstart", width) as page:
+                page.wait_for_selector(DRAWN, state="attached")
+                rings, box = page.locator(".lead .crossing"), page.locator(".around")
+                self.assertGreater(rings.count(), 1)
+                self.assertEqual(box.count(), 0)
+                labels = page.locator(".lead .plot").evaluate(OPACITIES)
+                commands = rings.evaluate_all("all => all.map((ring) => ring.__data__.datum.command)")
+                self.assertEqual(len(set(commands)), len(commands))
+                rings.last.click()  # over others where there are any
+                page.mouse.move(5, 5)
+                self.assertEqual(page.locator(".lead .plot").evaluate(OPACITIES), labels, "no line is chosen")
+                command = box.locator("pre").first.inner_text()
+                self.assertEqual(command, commands[-1])
+                self.assertRegex(command, r"^attnbench run suites/quickstart.json --profile quick --only .* --length ")
+                box.locator(".copy", has_text=re.compile("^Copy$")).first.click()
+                self.assertEqual(page.evaluate("navigator.clipboard.readText()"), command)
+                place = box.bounding_box()
+                self.assertLessEqual(place["x"] + place["width"], width)
+                page.keyboard.press("Escape")
+                self.assertEqual(box.count(), 0)
+                self.assertTrue(rings.last.evaluate("ring => ring === document.activeElement"))
+                for key in ("Enter", " "):
+                    rings.first.focus()
+                    page.keyboard.press(key)
+                    self.assertEqual(box.locator("pre").all_inner_texts(), commands[:1])
+                    self.assertEqual(page.evaluate("document.activeElement.textContent"), "Copy")
+                    page.keyboard.press("Escape")
+                # One that lies below others is shown with them.
+                ring = rings.first.bounding_box()
+                page.mouse.click(ring["x"] + ring["width"] / 2, ring["y"] + ring["height"] / 2)
+                self.assertIn(commands[0], box.locator("pre").all_inner_texts())
+                page.locator("h1").first.click()
+                self.assertEqual(box.count(), 0)
+
+    def test_each_command_around_a_crossing_plans_its_lines_at_its_lengths(self):
+        for suite in HEALTHY:
+            with self.subTest(suite), Opened(self, suite) as page:
+                page.wait_for_selector(DRAWN, state="attached")
+                crossings = page.locator(".lead .crossing").evaluate_all(
+                    "all => all.map((ring) => [ring.__data__.datum.series, ring.__data__.datum.x,"
+                    " ring.__data__.datum.command])")
+                self.assertTrue(crossings or suite != "quickstart")
+                for label, length, command in crossings:
+                    words = shlex.split(command)
+                    self.assertEqual(words[:2] + words[-2:-1], ["attnbench", "run", "--rounds"])
+                    self.assertGreaterEqual(int(words[-1]), 10)
+                    plan = subprocess.run([PROGRAM, "plan", *words[2:-2], "--json"], cwd=ROOT, check=True,
+                                          capture_output=True, text=True).stdout
+                    cells = json.loads(plan)[0]["cells"]
+                    lengths = [int(one) for one in words[words.index("--length") + 1].split(",")]
+                    self.assertTrue(lengths[0] < length < lengths[-1], command)
+                    own = [cell["settings"]["length"] for cell in cells if cell["label"] == label]
+                    self.assertEqual(own, lengths)
+                    others = {cell["mechanism"] for cell in cells if cell["label"] != label}
+                    self.assertEqual(others, {"softmax"})
+                    self.assertEqual(len({cell["task_label"] for cell in cells}), 1)
+
     def test_a_line_of_times_is_printed_for_each_page(self):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -268,7 +331,7 @@ def print_times():
 
 
 def main():
-    global KEPT, BROWSER
+    global KEPT, BROWSER, PROGRAM
     parser = argparse.ArgumentParser()
     parser.add_argument("program", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--keep", type=pathlib.Path)
@@ -283,7 +346,7 @@ def main():
     if pathlib.Path(sys.prefix) != ENVIRONMENT:
         os.execv(python, [python, __file__, *sys.argv[1:]])
     from playwright.sync_api import sync_playwright
-    KEPT = arguments.keep
+    KEPT, PROGRAM = arguments.keep, arguments.program
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         for suite in ("quickstart", "equal_state", "latte_v1_figure_2"):
             # The path stands on the page: a long one has to break there.

@@ -26,7 +26,8 @@ struct LineCrossing {
   double at = 0;              ///< on the axis
   std::optional<double> low;  ///< of its interval; absent where nothing is known below `at`
   double high = 0;
-  std::string words;  ///< for the tooltip
+  std::string words;    ///< for the tooltip
+  std::string command;  ///< that measures around it; may be empty
 };
 
 struct LineRequest {

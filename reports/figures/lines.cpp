@@ -200,6 +200,7 @@ bool add_crossings(Json& layers, const Panel& panel, const Json& y, const Json& 
                     {"right", one.high},
                     {"y", *height},
                     {"said", one.words}});
+    if (!one.command.empty()) rows.back().update({{"command", one.command}});
   }
   if (rows.empty()) return false;
   const Json data = {{"name", "crossings"}, {"values", std::move(rows)}};

@@ -74,6 +74,9 @@ std::string figure_html(const Figure& figure, const std::string& svg, const std:
   } else if (drawn && spec.find("\"name\":\"labels\"") != std::string::npos) {
     html += " A click on a label shows its line alone, with Shift several.";
   }
+  if (drawn && spec.find("\"command\":") != std::string::npos) {
+    html += " A click on a ring shows the command that measures around its crossing.";
+  }
   return html + "</figcaption>\n</figure>\n";
 }
 

@@ -76,6 +76,70 @@
       menu.insertBefore(link, menu.firstChild);
     });
   }
+  // The mark of a crossing, of which the command that measures around it is known.
+  function crossingOf(element) {
+    var item = element && element.__data__;
+    return item && item.datum && item.datum.command ? item.datum : null;
+  }
+  var box = null;
+  function closeBox() {
+    if (!box) return;
+    var opener = box.opener;
+    box.element.remove();
+    box = null;
+    opener.focus();
+  }
+  function textElement(name, text) {
+    var element = document.createElement(name);
+    element.textContent = text;
+    return element;
+  }
+  // Shows the commands of these marks below the first, over what the figure has there.
+  function openBox(marks) {
+    var figure = marks[0].closest("figure"), element = document.createElement("div");
+    closeBox();
+    element.className = "around";
+    element.setAttribute("role", "dialog");
+    element.setAttribute("aria-label", "Commands that measure around crossings");
+    marks.map(crossingOf).forEach(function (crossing) {
+      element.appendChild(textElement("p", crossing.series + " is " + crossing.said + "; to measure there:"));
+      element.appendChild(textElement("pre", crossing.command));
+      element.appendChild(window.attnbenchCopyButton("Copy", function () { return crossing.command; }));
+    });
+    var close = textElement("button", "Close");
+    close.type = "button";
+    close.className = "copy";
+    close.addEventListener("click", closeBox);
+    element.appendChild(close);
+    element.style.top =
+      marks[0].getBoundingClientRect().bottom - figure.getBoundingClientRect().top + 8 + "px";
+    figure.appendChild(element);
+    box = { element: element, opener: marks[0] };
+    element.querySelector("button").focus();
+  }
+  document.addEventListener("keydown", function (event) { if (event.key === "Escape") closeBox(); });
+  document.addEventListener("click", function (event) {
+    if (box && !event.target.closest(".around, .crossing")) closeBox();
+  });
+  // Rings are reached by the keyboard as they are by a pointer.
+  function openCrossings(place) {
+    place.querySelectorAll(".mark-symbol path").forEach(function (mark) {
+      var crossing = crossingOf(mark);
+      if (!crossing) return;
+      place.setAttribute("role", "group");  // what is in a picture cannot be reached
+      mark.setAttribute("tabindex", "0");
+      mark.setAttribute("role", "button");
+      mark.removeAttribute("aria-roledescription");
+      mark.setAttribute("aria-label", crossing.series + " is " + crossing.said +
+        ": show the command that measures there");
+      mark.classList.add("crossing");
+      mark.addEventListener("keydown", function (event) {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        openBox([mark]);
+      });
+    });
+  }
   function draw(place) {
     var spec = recoloured(JSON.parse(document.getElementById(place.dataset.spec).textContent));
     var width = place.clientWidth;
@@ -85,7 +149,7 @@
     vegaEmbed(place, spec, { mode: "vega-lite", renderer: "svg",
       tooltip: { theme: dark.matches ? "dark" : "light" },
       actions: { export: false, source: true, compiled: false, editor: false }
-    }).then(function () { addSaving(place); highlight(); }).catch(function (error) {
+    }).then(function () { addSaving(place); openCrossings(place); highlight(); }).catch(function (error) {
       place.textContent = "This figure could not be drawn: " + error;
     });
   }
@@ -125,6 +189,12 @@
     place.addEventListener("mouseover", function (event) { choose(seriesOf(event.target)); });
     place.addEventListener("mouseleave", function () { choose(null); });
     place.addEventListener("click", function (event) {
+      if (event.target.classList.contains("crossing")) {
+        openBox(document.elementsFromPoint(event.clientX, event.clientY).filter(function (one) {
+          return one.classList.contains("crossing");  // rings may lie over each other
+        }));
+        return;
+      }
       var series = seriesOf(event.target);
       if (series === null) return;
       var others = kept.filter(function (one) { return one !== series; });

@@ -104,6 +104,7 @@
     });
     table.parentNode.parentNode.insertBefore(place, table.parentNode.nextSibling);
   }
+  window.attnbenchCopyButton = copyButton;  // for page.js
   document.querySelectorAll("table[data-copy]").forEach(addCopying);
   document.querySelectorAll("pre[data-copy]").forEach(function (text) {
     text.parentNode.insertBefore(copyButton("Copy", function () { return text.textContent; }), text);

@@ -260,7 +260,10 @@ std::vector<Panel> panels(const result::Result& result) {
     add_panels(all, by_task[label], label,
                task == result.suite.tasks.end() ? std::string() : task->second.axis);
   }
-  for (Panel& panel : all) panel.ceilings = &result.ceilings_of(panel.cells.front().cell->device);
+  for (Panel& panel : all) {
+    panel.ceilings = &result.ceilings_of(panel.cells.front().cell->device);
+    panel.command = result.run.command;
+  }
   return all;
 }
 

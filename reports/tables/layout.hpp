@@ -38,6 +38,7 @@ struct Panel {
   std::vector<std::string> series;   ///< in the suite's order
   std::vector<Placed> cells;         ///< in the plan's order
   const Values* ceilings = nullptr;  ///< of the device of the first cell
+  std::string command;               ///< that of the run
   bool ranked = true;                ///< by a verdict; not so where cells are of several results
   PaperAxes paper = {};
   std::optional<bool> logarithmic = {};  ///< its axes; where not said, as the values suit
@@ -75,10 +76,10 @@ inline constexpr const char* state_bytes = "state_bytes";
 /// where it has none.
 std::optional<Json> value_of(const result::CellRecord& cell, const std::string& key);
 
-/// The value by name, but as the problem has it where it does, since a setting of 0 may have been
 /// ", NAME=VALUE" for a label; empty where the value says nothing: an empty word, or null.
 std::string label_part(const std::string& name, const Json& value);
 
+/// The value by name, but as the problem has it where it does, since a setting of 0 may have been
 /// derived.
 std::optional<Json> size_of(const result::CellRecord& cell, const std::string& key);
 
