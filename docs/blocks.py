@@ -323,7 +323,7 @@ def draw(program, index, suites):
 
 def estimates(program, index, names):
     """The text of suites/form/estimates.json with those suites estimated anew, at the rates that `plan` assumes where
-    it knows none. Others stay: of cells whose data are not prepared `plan` knows no time."""
+    it knows none, and without prepared data, so that it says which suites need some first."""
     said, machine = json.loads(ESTIMATES.read_text(encoding="utf-8"))["suites"], ""
     said = {name: estimate for name, estimate in said.items() if name in index.suites}
     for name in set(names) - set(index.suites):
@@ -333,13 +333,17 @@ def estimates(program, index, names):
             nonlocal machine
             words = ["--profile", profile] if profile else []
             plan = json.loads(call(program, "plan", f"suites/{name}.json", *words, "--json",
-                                   XDG_CACHE_HOME=cache))[0]
+                                   XDG_CACHE_HOME=cache, ATTNBENCH_DATA=""))[0]
             rates = plan["assumed"]
             machine = (f"an assumed machine of {rates['flops_per_second'] / 1e9:.3g} GFLOP/s and "
                        f"{rates['bytes_per_second'] / 1e9:.1f} GB/s")
-            totals = plan["totals"]
-            return {"seconds": totals["estimated_seconds"], "peak_bytes": totals["peak_bytes"],
-                    "cells": totals["cells"]}
+            totals, unprepared = plan["totals"], plan["totals"]["without_data"]
+            estimate = {"seconds": totals["estimated_seconds"] + unprepared["estimated_seconds"],
+                        "peak_bytes": max(totals["peak_bytes"], unprepared["peak_bytes"]),
+                        "cells": totals["cells"]}
+            if unprepared["cells"]:
+                estimate["without_data"] = unprepared["cells"]
+            return estimate
 
         for name in names:
             suite = json.loads((ROOT / f"suites/{name}.json").read_text(encoding="utf-8"))

@@ -56,16 +56,18 @@ std::string untold(const std::vector<const Value*>& trained, bool same_seeds) {
                        : trained.front()->seeds.size() == 1 ? "one seed"
                                                             : "";
   const auto add = [&](const std::string& more) { reason += (reason.empty() ? "" : ", ") + more; };
-  bool converged = true;
+  bool converged = true, none_learned = true;
   for (const Value* value : trained) {
-    const std::size_t all = value->seeds.size();
-    if (value->at_chance > 0) {
-      add((value->at_chance == all
-               ? ""
-               : std::to_string(value->at_chance) + " of " + std::to_string(all) + " seeds of ") +
-          value->name() + " never left chance");
-    }
     converged = converged && value->converged;
+    none_learned = none_learned && value->at_chance > 0 && value->at_chance == value->seeds.size();
+  }
+  if (none_learned) add("never left chance");
+  for (const Value* value : trained) {
+    if (none_learned || value->at_chance == 0) continue;
+    const std::size_t seeds = value->seeds.size();
+    const std::string some =
+        std::to_string(value->at_chance) + " of " + std::to_string(seeds) + " seeds of ";
+    add((value->at_chance == seeds ? "" : some) + value->name() + " never left chance");
   }
   if (!converged) add("not converged");
   return reason;

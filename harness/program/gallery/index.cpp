@@ -120,8 +120,14 @@ void expect_known(const Index& index, const std::vector<std::string>& words) {
 }
 
 std::string about(const StoredEstimate& estimate) {
-  if (estimate.seconds <= 0) return "not estimated";  // its data are not there: no cell would run
+  if (estimate.seconds <= 0) return "not estimated";
   return "about " + run::human_duration(estimate.seconds);
+}
+
+/// Said after an estimate's numbers.
+std::string data_words(const StoredEstimate& estimate) {
+  return estimate.seconds > 0 && estimate.without_data > 0 ? "; its data are to be prepared first"
+                                                           : "";
 }
 
 /// What the stored result took, if it is current and of that profile.
@@ -137,12 +143,16 @@ Json json_of(const std::optional<StoredEstimate>& estimate) {
   if (!estimate) return nullptr;
   return {{"estimated_seconds", estimate->seconds},
           {"peak_bytes", estimate->peak_bytes},
-          {"cells", estimate->cells}};
+          {"cells", estimate->cells},
+          {"without_data", estimate->without_data}};
 }
 
 }  // namespace
 
-ATTNBENCH_JSON_READER(StoredEstimate) { JSON_AT(seconds, peak_bytes, cells); }
+ATTNBENCH_JSON_READER(StoredEstimate) {
+  JSON_AT(seconds, peak_bytes, cells);
+  JSON_MAYBE(without_data);
+}
 
 ATTNBENCH_JSON_WRITER(IndexedSuite) {
   json.at("file", value.file.string());
@@ -238,13 +248,15 @@ std::vector<const PaperFigure*> select_figures(const Index& index,
 
 std::string quick_time(const IndexedSuite& suite) {
   if (const auto measured = measured_time(suite, "quick")) return *measured;
-  return suite.quick ? about(*suite.quick) : "not estimated";
+  if (!suite.quick) return "not estimated";
+  return about(*suite.quick) + data_words(*suite.quick);
 }
 
 std::string full_time(const IndexedSuite& suite) {
   if (const auto measured = measured_time(suite, "")) return *measured;
   if (!suite.full || suite.full->seconds <= 0) return "not estimated";
-  return about(*suite.full) + "; " + text::human_bytes(suite.full->peak_bytes);
+  return about(*suite.full) + "; " + text::human_bytes(suite.full->peak_bytes) +
+         data_words(*suite.full);
 }
 
 std::string stored_words(const IndexedSuite& suite) {

@@ -18,6 +18,9 @@ struct StoredEstimate {
   double seconds = 0;
   double peak_bytes = 0;  ///< of the largest cell
   int cells = 0;
+  /// Of them, those whose data have to be prepared first; their times and bytes are in the sums,
+  /// for data of the published size.
+  int without_data = 0;
 };
 /// Throws SchemaError.
 void from_json(const nlohmann::json& json, StoredEstimate& estimate);
@@ -66,7 +69,8 @@ std::vector<const IndexedSuite*> select(const Index& index, const std::vector<st
 std::vector<const suite::PaperFigure*> select_figures(const Index& index,
                                                       const std::vector<std::string>& words);
 
-/// The time of the profile `quick` in words: "76 s, measured", "about 12 min" or "not estimated".
+/// The time of the profile `quick` in words: "76 s, measured", "about 12 min" or "not estimated";
+/// said of an estimate is where data are to be prepared first.
 std::string quick_time(const IndexedSuite& suite);
 /// The time and the memory of the whole suite in words: "about 12 min; 1.50 GiB", or "not
 /// estimated".

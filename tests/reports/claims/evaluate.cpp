@@ -245,7 +245,14 @@ TEST_CASE("trainings are compared seed by seed", "[claims]") {
   CHECK(at_chance.outcome == ClaimOutcome::undecided);
   CHECK(at_chance.leaning == Leaning::towards);
   CHECK(at_chance.reason == "softmax never left chance");
-  unlearned.cells.back() = trainings({}, {0.004, 0.005}).cells.back();
+  for (result::CellRecord& cell : unlearned.cells) {
+    for (result::CurvePoint& point : cell.training->curve) point.validation_accuracy = 0.006;
+  }
+  CHECK(found(more_accurate, unlearned).reason == "never left chance");
+  unlearned = trainings({0.9, 0.89}, {0.004, 0.005});
+  for (result::CurvePoint& point : unlearned.cells[2].training->curve) {
+    point.validation_accuracy = 0.006;
+  }
   CHECK(found(more_accurate, unlearned).reason == "1 of 2 seeds of softmax never left chance");
   CHECK_THAT(found(more_accurate, trainings({0.9, 0.8}, {0.5})).reason,
              Contains("not the same seeds"));
