@@ -36,7 +36,7 @@ class TimedCall {
   /// repeated in other memory; inputs unchanged, and nothing running after a call has returned.
   /// `round` determines the rows; the first round also checks a gradient again. `skipped` says so
   /// where memory is short.
-  CheckSection timed_check(std::uint64_t seed, int round, double seconds = 0.1);
+  CheckSection timed_check(std::uint64_t seed, int round, double seconds = 0.03);
 
   /// The record's section `memory` of one pass: {input_bytes, output_bytes, saved_bytes?,
   /// gradient_bytes?, workspace_bytes, peak_bytes}. saved: what the graph keeps for the backward
