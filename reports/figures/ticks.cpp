@@ -29,7 +29,7 @@ bool grows_by_factors(const std::vector<double>& values) {
     least = std::min(least, values[i] / values[i - 1]);
     most = std::max(most, values[i] / values[i - 1]);
   }
-  return least >= 1.4 && most / least <= 2.1;
+  return values.back() >= 10 * values.front() || (least >= 1.4 && most / least <= 2.1);
 }
 
 Json decade_ticks(const std::vector<double>& values) {

@@ -8,7 +8,7 @@
 
 namespace attnbench::reports {
 
-/// Whether sizes grow by factors (256, 512, 1024, …), so that logarithms suit them.
+/// Whether sizes grow by factors (256, 512, 1024, …) or tenfold, so that logarithms suit them.
 bool grows_by_factors(const std::vector<double>& values);
 
 /// Powers of ten around `values`, which are positive, with more between them where they are few,
