@@ -212,6 +212,8 @@ ATTNBENCH_DESCRIBED_CODEC(Measured) {
   JSON_KEY(maybe, calibration_seconds, "", Rule::size);
   JSON_KEY(maybe, lost_share, "time that threads waited for a CPU, over all");
   json.further("python", "", python_rule);
+  json.further("parts", "seconds of the round by part, see `attnbench run --timings`",
+               R"({"type": "object", "additionalProperties": {"type": "number"}})");
   JSON_REST;
 }
 

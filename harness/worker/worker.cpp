@@ -48,6 +48,10 @@ void refuse_changed_environment(protocol::Answer& answer) {
                   "): it has to be left as it was before the call";
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 bool is_failure(std::optional<Status> status) {
   return status == Status::wrong || status == Status::error || status == Status::crashed ||
          status == Status::timeout;
@@ -182,7 +186,11 @@ Loaded Worker::load(const std::vector<std::string>& paths) {
   for (const PluginSpec& plugin : loaded.plugins) {
     if (process::is_python(plugin.path) || plugin.status == "ok") sound.push_back(plugin.path);
   }
-  python_->load(sound, *in_python);
+  try {
+    python_->load(sound, *in_python);
+  } catch (const process::ChannelError&) {
+    python_.reset();  // the next one is forked with all that is loaded
+  }
   return loaded;
 }
 
@@ -346,7 +354,7 @@ void Worker::finish(protocol::Answer answer) {
     answer.further.update({{"cell", task.cell},
                            {"round", task.round},
                            {"started_at", job_->started_at},
-                           {"wall_seconds", job_->elapsed_seconds()}});
+                           {"wall_seconds", seconds_since(job_->begin)}});
   } else if (task.type == "check") {
     answer.further.emplace("properties", Json::array());
     answer.further.emplace("mechanism", task.mechanism);

@@ -32,7 +32,7 @@ class Worker {
     std::string started_at;
     std::unique_ptr<Child> child;  ///< null where the host does it
     int heartbeats = 0;
-    double elapsed_seconds() const { return child ? child->elapsed_seconds() : 0; }
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   };
 
   void wait();

@@ -85,6 +85,8 @@ TEST_CASE("a record that is none names the key and what it expects there", "[sch
       {"/wall_seconds", -1, "wall_seconds: expected a number of at least 0"},
       {"/measured", Json::array(), "measured: expected an object"},
       {"/measured/timing", 3, "/measured/timing: expected an object"},
+      {"/measured/parts", "long", "/measured/parts: expected an object"},
+      {"/measured/parts", {{"samples", "long"}}, "/measured/parts/samples: expected a number"},
       {where, "fast", "/measured/timing/forward: expected an object"},
       {where + "/median_seconds", -5,
        "median_seconds: expected a positive number of seconds from 1e-12 to 1e9, found -5"},
