@@ -226,6 +226,9 @@ class PageTest(unittest.TestCase):
                 page.keyboard.press("Escape")
                 self.assertEqual(box.count(), 0)
                 self.assertTrue(rings.last.evaluate("ring => ring === document.activeElement"))
+                rings.last.dispatch_event("click")  # as a reader of the screen does, without a pointer's place
+                self.assertEqual(box.locator("pre").first.inner_text(), commands[-1])
+                page.keyboard.press("Escape")
                 for key in ("Enter", " "):
                     rings.first.focus()
                     page.keyboard.press(key)

@@ -190,9 +190,11 @@
     place.addEventListener("mouseleave", function () { choose(null); });
     place.addEventListener("click", function (event) {
       if (event.target.classList.contains("crossing")) {
-        openBox(document.elementsFromPoint(event.clientX, event.clientY).filter(function (one) {
-          return one.classList.contains("crossing");  // rings may lie over each other
-        }));
+        // Rings may lie over each other; a click that no pointer made has no place.
+        var rings = document.elementsFromPoint(event.clientX, event.clientY).filter(function (one) {
+          return one.classList.contains("crossing");
+        });
+        openBox(rings.length ? rings : [event.target]);
         return;
       }
       var series = seriesOf(event.target);

@@ -18,8 +18,12 @@ double least_seconds(const result::Timing& timing) {
   return least;
 }
 
+std::string least_text(double least, text::Letters letters) {
+  return "least " + text::human_seconds(least, letters);
+}
+
 std::string disturbed_text(double least, text::Letters letters) {
-  return "least " + text::human_seconds(least, letters) + ", disturbed";
+  return least_text(least, letters) + ", disturbed";
 }
 
 }  // namespace attnbench::reports

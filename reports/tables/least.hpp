@@ -13,8 +13,10 @@ double least_seconds(const result::TimingRound& round);
 /// The least sample over the rounds.
 double least_seconds(const result::Timing& timing);
 
-/// A disturbed cell's time as tables show it: "least 203 µs, disturbed". Not "at least": other
-/// programs may have slowed every sample.
+/// A disturbed cell's time as the table that ranks shows it, below which the disturbed are named:
+/// "least 203 µs". Not "at least": other programs may have slowed every sample.
+std::string least_text(double least, text::Letters letters);
+/// The same where nothing else says why: "least 203 µs, disturbed".
 std::string disturbed_text(double least, text::Letters letters);
 
 }  // namespace attnbench::reports

@@ -100,7 +100,7 @@ Grid grid_of(const Ranking& ranking, text::Letters letters) {
   const auto seconds = [letters](const std::optional<Time>& time,
                                  const std::optional<double>& least) {
     if (time) return text::measured_seconds(time->median, time->low, time->high, letters);
-    return least ? disturbed_text(*least, letters) : std::string();
+    return least ? least_text(*least, letters) : std::string();
   };
   Columns columns(ranking.rows);
   const auto add_quality = [&] {
