@@ -92,6 +92,8 @@ ATTNBENCH_DESCRIBED_CODEC(RunInfo) {
   JSON_MAYBE(command, started_at, finished_at, wall_seconds, seed, threads);
   JSON_KEY(maybe, jobs, "trainings at a time");
   JSON_MAYBE(rounds);
+  JSON_KEY(maybe, budget_seconds,
+           "of `run --budget`, which left further rounds to cells of undecided statements");
   JSON_KEY(maybe, state, "complete, interrupted or stopped");
   JSON_MAYBE(reason);
   JSON_KEY(maybe, waiting, "passive where the threads of any cell waited so");

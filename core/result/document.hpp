@@ -68,6 +68,7 @@ struct RunInfo {
   std::optional<int> threads;
   std::optional<int> jobs;
   std::optional<int> rounds;
+  std::optional<double> budget_seconds;  ///< of which rounds were left to the undecided
   std::string state;
   std::string reason;
   std::string waiting;

@@ -68,6 +68,7 @@ Candidate cell_of(const Placed& placed, const std::string& axis, const std::stri
                   const Ranked& ranked_time) {
   const result::CellRecord& record = *placed.cell;
   Candidate cell;
+  cell.id = record.id;
   cell.label = placed.series;
   // Along an axis of words each value is a line of its own.
   if (placed.x && !placed.x->is_number()) {

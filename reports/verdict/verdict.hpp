@@ -20,6 +20,7 @@ namespace attnbench::reports::verdict {
 using Time = Estimate;
 
 struct Candidate {
+  std::string id;     ///< of its cell
   std::string label;  ///< its line in tables and figures
   std::string mechanism;
   std::string implementation;  ///< "latte/fused, 32 latents per head"

@@ -96,6 +96,22 @@ TEST_CASE("more rounds are added to those that are there", "[resume]") {
   for (const auto& [label, cell] : run.cells()) CHECK(timing_of(cell).size() == 2);
 }
 
+TEST_CASE("a budget gives each cell a round at least, and is kept by a run that goes on",
+          "[resume]") {
+  const Bench bench(three_cells);
+  const Finished run = bench.run("--budget 0.01s");
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, Contains("is used up before each cell had its 3 rounds"));
+  for (const auto& [label, cell] : bench.cells()) CHECK(timing_of(cell).size() == 1);
+  // Each length has one mechanism, so that three rounds decide all.
+  const Finished resumed = bench.resume("--budget 60s");
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.out, Contains("left undecided within the budget of 60 s"));
+  CHECK(bench.records().size() == 9);
+  CHECK_THAT(bench.resume().out, Contains("the budget of 60 s"));
+}
+
 TEST_CASE("cells of a status are tried again on demand", "[resume][processes]") {
   const Bench bench({{"a", Json::object()}, {"b", {{"how", "hang"}}}}, 1);
   {
@@ -154,10 +170,15 @@ TEST_CASE("two runs cannot have one folder", "[resume][processes]") {
 TEST_CASE("run refuses what it cannot do, and leaves no file behind", "[resume]") {
   const Bench bench(three_cells);
   const std::vector<std::pair<std::string, std::string>> wrong{
-      {"--jobs 2", "one at a time"},      {"--shard 3/2", "I/N"},
-      {"--memory-limit much", "512M"},    {"--retry sometimes", "out_of_memory"},
-      {"--fail-on never", "unsupported"}, {"--resume /nowhere", "/nowhere"},
-      {"--only nothing_at_all", "--only"}};
+      {"--jobs 2", "one at a time"},
+      {"--shard 3/2", "I/N"},
+      {"--memory-limit much", "512M"},
+      {"--retry sometimes", "out_of_memory"},
+      {"--fail-on never", "unsupported"},
+      {"--resume /nowhere", "/nowhere"},
+      {"--only nothing_at_all", "--only"},
+      {"--budget 3x", "60s"},
+      {"--budget 60s --rounds 2", "leave out --rounds"}};
   for (const auto& [flags, message] : wrong) {
     const Finished run = bench.run(flags);
     INFO(flags << "\n" << run.err);

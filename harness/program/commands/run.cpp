@@ -17,6 +17,7 @@
 #include "harness/program/run/folder/parts.hpp"
 #include "harness/program/run/plan/planning.hpp"
 #include "harness/program/run/supervise/again.hpp"
+#include "harness/program/run/supervise/budget.hpp"
 #include "harness/program/run/supervise/progress.hpp"
 #include "harness/program/run/supervise/supervisor.hpp"
 #include "reports/tables/tables.hpp"
@@ -35,6 +36,7 @@ struct RunArguments {
   std::vector<std::string> retry;
   std::vector<std::string> fail_on;
   std::string shard = "1/1";
+  std::string budget;
   bool keep_checkpoints = false;
   bool tables = false;
   bool no_plot = false;
@@ -55,6 +57,10 @@ run::RunSettings settings_of(const RunArguments& arguments) {
         "--retry says which cells of an earlier run to repeat: add --resume or --reuse");
   }
   settings.shard = process::parse_shard(arguments.shard);
+  if (arguments.given("--budget")) {
+    if (settings.rounds) throw UsageFailure("--budget chooses the rounds: leave out --rounds");
+    settings.budget_seconds = run::seconds_from("--budget", arguments.budget);
+  }
   settings.jobs = arguments.jobs;
   settings.keep_checkpoints = arguments.keep_checkpoints;
   settings.process_rank = run::process_rank_from_environment();
@@ -87,7 +93,13 @@ void print_notes(const suite::Expanded& suite) {
 
 ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   use_own_folder(arguments, settings);
-  if (!settings.rounds) settings.next_rounds = run::Again(settings.suite.further_rounds());
+  const std::optional<double> budget = settings.budget_seconds;
+  if (budget) {
+    settings.next_rounds = run::Budget(*budget);
+    settings.rounds = settings.rounds.value_or(1);
+  } else if (!settings.rounds) {
+    settings.next_rounds = run::Again(settings.suite.further_rounds());
+  }
   if (settings.resume.empty()) expect_free(settings.out, arguments.measure);
   const bool first = settings.process_rank.writes_the_run();
   run::Supervisor supervisor(std::move(settings));
@@ -103,6 +115,7 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   if (first && !arguments.no_plot) print_plot(verdict);
   if (first) print_verdict(verdict);
+  if (first && budget) std::cout << text::printable(run::budget_text(outcome.result, *budget));
   if (first && arguments.timings) {
     std::cout << run::parts_table(run::read_journal(outcome.folder / "journal.jsonl").rounds,
                                   outcome.result.run.wall_seconds.value_or(0));
@@ -169,6 +182,7 @@ constexpr const char* examples =
     "  attnbench run latte flash --length 256..8192 --pass forward+backward\n"
     "  attnbench run flash window --shape mistral-7b --length 4096\n"
     "  attnbench run suites/decode.json --set dtype=bfloat16 --only latte\n"
+    "  attnbench run quickstart --budget 3m\n"
     "  attnbench run --resume runs/decode-latest\n"
     "\n";
 
@@ -189,6 +203,9 @@ void add_flags(Command& command, RunArguments& arguments) {
   command.flag("--no-plot", arguments.no_plot,
                "Draw no lines above the table that ranks, where the terminal could show them");
   command.flag("--timings", arguments.timings, "Print where the time of the rounds went");
+  command.option("--budget", arguments.budget,
+                 "Most time of a suite's measuring, such as 60s or 5m: after three rounds of each "
+                 "cell the rest goes to cells on which an undecided verdict depends");
   command.option("--shard", arguments.shard, "I/N: only this share of the cells");
   command
       .option("--jobs", arguments.jobs,

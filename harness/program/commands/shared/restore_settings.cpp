@@ -45,6 +45,7 @@ void recall_from(const run::JournalHeader& header, const Command& command,
   if (!keep("threads")) settings.threads = header.threads.value_or(settings.threads);
   if (!keep("jobs")) settings.jobs = header.jobs.value_or(settings.jobs);
   if (!keep("rounds") && header.rounds) settings.rounds = header.rounds;
+  if (!keep("rounds") && !settings.budget_seconds) settings.budget_seconds = header.budget_seconds;
   if (!keep("plugin")) settings.plugins = header.plugins.value_or(std::vector<std::string>{});
   settings.reproduce = header.reproduce;
   settings.suite.header = header.suite;

@@ -119,7 +119,7 @@ ATTNBENCH_JSON_READER(DeviceProbe) { JSON_MAYBE(device, ceilings, machine); }
 ATTNBENCH_JSON_READER(JournalHeader) {
   JSON_MAYBE(schema);
   JSON_AT(suite, cells, measure, identity);
-  JSON_MAYBE(rounds, plugins, seed, threads, jobs, blas, reproduce);
+  JSON_MAYBE(rounds, budget_seconds, plugins, seed, threads, jobs, blas, reproduce);
 }
 
 void to_json(Json& json, const DeviceProbe& answer) {

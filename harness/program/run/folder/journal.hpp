@@ -57,6 +57,7 @@ struct JournalHeader {
   std::vector<Values> cells;
   Values measure;
   std::optional<int> rounds;
+  std::optional<double> budget_seconds;
   std::optional<std::vector<std::string>> plugins;
   std::optional<std::uint64_t> seed;
   std::optional<int> threads;

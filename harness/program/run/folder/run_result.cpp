@@ -23,6 +23,7 @@ result::RunInfo run_part(const RunFacts& facts) {
   run.seed = facts.seed;
   run.threads = facts.threads;
   run.rounds = facts.rounds;
+  run.budget_seconds = facts.budget_seconds;
   run.state = facts.state;
   run.reason = facts.reason;
   if (facts.jobs > 1) run.jobs = facts.jobs;

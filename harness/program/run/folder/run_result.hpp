@@ -23,6 +23,7 @@ struct RunFacts {
   int threads = 0;
   int jobs = 1;
   int rounds = 0;
+  std::optional<double> budget_seconds;
   std::vector<std::string> plugins;
   process::Shard shard;
   std::string binary;  ///< fingerprint

@@ -42,7 +42,8 @@ struct RunSettings {
   std::optional<double> cell_timeout_seconds;
   std::optional<std::int64_t> memory_limit_bytes;
   std::optional<int> rounds;
-  bool in_turns = false;  ///< of `attnbench ab`; see Sharing
+  std::optional<double> budget_seconds;  ///< see Budget; `rounds` is 1 then
+  bool in_turns = false;                 ///< of `attnbench ab`; see Sharing
   /// A function that, when all rounds are measured, says which further rounds to measure; nothing
   /// where that is all. It gets the result so far and the seconds that a round of each cell takes,
   /// with its share of what is between rounds.

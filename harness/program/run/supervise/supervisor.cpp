@@ -263,12 +263,16 @@ void Supervisor::measure_all() {
   }
 }
 
+/// The devices are probed after the first round, so that the first number does not wait for that.
 void Supervisor::measure_rounds() {
+  std::optional<int> first;
   while (const auto step = schedule_->next()) {
     // Forked children share their worker's memory layout, which may favour one side.
     const bool fresh = builds_.size() > 1 || schedule_->is_drawn();
     if (fresh && step->round != std::exchange(round_, step->round)) stop_measurers();
     start_measurers();
+    if (step->round != first.value_or(step->round)) probe_devices();
+    first = first.value_or(step->round);
     if (interrupted()) throw Cancelled{};
     store_->require_there();
     const Planned& planned = *step->planned;
@@ -277,6 +281,9 @@ void Supervisor::measure_rounds() {
     measure(measurer, *step);
   }
   if (interrupted()) throw Cancelled{};
+  if (!first) return;
+  start_measurers();
+  probe_devices();
 }
 
 void Supervisor::stop_measurers() {
@@ -288,7 +295,8 @@ void Supervisor::stop_measurers() {
 void Supervisor::measure_side_by_side() {
   const std::vector<const Planned*> trainings = schedule_->side_by_side();
   if (trainings.empty()) return;
-  start_measurers();  // they measure the ceilings, while nothing else runs
+  start_measurers();
+  probe_devices();  // while nothing else runs
   const std::size_t count = std::min(static_cast<std::size_t>(settings_.jobs), trainings.size());
   const int threads = schedule_->threads_of(*trainings.front());
   progress_->say(std::to_string(count) + " trainings at a time, " + std::to_string(threads) +
@@ -347,15 +355,15 @@ std::map<std::string, double> Supervisor::seconds_of_rounds() const {
   return seconds;
 }
 
-/// Before the first cell the devices are probed.
 void Supervisor::start_measurers() {
-  bool started = false;
   for (Measurer& measurer : measurers_) {
-    if (measurer.started()) continue;
-    measurer.start(Waiting::active);
-    started = true;
+    if (!measurer.started()) measurer.start(Waiting::active);
   }
-  if (!started || !settings_.ceilings) return;
+}
+
+/// Each once. The measurers are started.
+void Supervisor::probe_devices() {
+  if (!settings_.ceilings) return;
   for (const Planned& planned : schedule_->planned()) {
     if (interrupted()) return;
     if (planned.runs() && !store_->has_probe(planned.cell.device)) probe(planned.cell.device);
@@ -365,11 +373,14 @@ void Supervisor::start_measurers() {
 /// Without ceilings there are no roofline shares; the times are as good.
 void Supervisor::probe(const std::string& device) {
   progress_->begin("", "measuring what the machine can do", 0);
+  const auto begin = std::chrono::steady_clock::now();
+  measurers_.front().start(Waiting::active);
   protocol::Probe request;
   request.device = device;
   request.threads = settings_.threads;
   request.limits.seconds = probe_seconds;
   auto [answer, failure] = measurers_.front().probe(request);
+  if (first_step_) *first_step_ += std::chrono::steady_clock::now() - begin;
   if (!failure.empty()) {
     progress_->say("The machine's ceilings are not known: " + failure);
     return store_->add_no_probe(device);

@@ -40,6 +40,7 @@ class Supervisor {
   void measure_side_by_side();
   void measure(Measurer& measurer, const ScheduleStep& step);
   void start_measurers();
+  void probe_devices();
   void stop_measurers();
   std::size_t build_of(const Cell& cell) const {
     return settings_.cells_of_second.contains(cell.id) ? 1 : 0;
@@ -70,7 +71,8 @@ class Supervisor {
   std::mutex mutex_;  ///< of schedule, store and progress, where trainings run side by side
   std::unique_ptr<Progress> progress_;
   bool told_of_interrupt_ = false;
-  std::optional<std::chrono::steady_clock::time_point> first_step_;  ///< of this start
+  /// When this start's first round began, later by the time of probes since.
+  std::optional<std::chrono::steady_clock::time_point> first_step_;
   double measured_seconds_ = 0;  ///< of the rounds of this start
 };
 

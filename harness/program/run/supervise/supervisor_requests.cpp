@@ -57,21 +57,23 @@ MeasurerHooks Supervisor::hooks(const Lanes* lanes) {
 }
 
 Json Supervisor::header() const {
-  return {{"type", "header"},
-          {"schema", journal_schema},
-          {"suite", settings_.suite.header},
-          {"cells", settings_.suite.cells},
-          {"measure", settings_.suite.measure},
-          {"rounds", rounds_},
-          {"plugins", settings_.plugins},
-          {"seed", settings_.seed},
-          {"threads", settings_.threads},
-          {"jobs", settings_.jobs},
-          {"blas", conditions_.blas()},
-          {"command", settings_.command},
-          {"reproduce", settings_.reproduce},
-          {"started_at", started_at_},
-          {"identity", conditions_.identity()}};
+  Json header{{"type", "header"},
+              {"schema", journal_schema},
+              {"suite", settings_.suite.header},
+              {"cells", settings_.suite.cells},
+              {"measure", settings_.suite.measure},
+              {"rounds", rounds_},
+              {"plugins", settings_.plugins},
+              {"seed", settings_.seed},
+              {"threads", settings_.threads},
+              {"jobs", settings_.jobs},
+              {"blas", conditions_.blas()},
+              {"command", settings_.command},
+              {"reproduce", settings_.reproduce},
+              {"started_at", started_at_},
+              {"identity", conditions_.identity()}};
+  if (settings_.budget_seconds) header["budget_seconds"] = *settings_.budget_seconds;
+  return header;
 }
 
 result::Result Supervisor::result(const std::string& state, const std::string& reason) const {
@@ -85,6 +87,7 @@ result::Result Supervisor::result(const std::string& state, const std::string& r
   facts.threads = settings_.threads;
   facts.jobs = settings_.jobs;
   facts.rounds = rounds_;
+  facts.budget_seconds = settings_.budget_seconds;
   facts.plugins = settings_.plugins;
   facts.shard = settings_.shard;
   facts.binary = conditions_.identity().binary;
