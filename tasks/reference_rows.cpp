@@ -1,17 +1,14 @@
 #include "tasks/reference_rows.hpp"
 
-#include "attention/torch/draw.hpp"
-
-#ifdef __SSE2__
-#include <xmmintrin.h>
-#endif
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <map>
 #include <random>
 #include <thread>
+
+#include "attention/plugin/floating_point.hpp"
+#include "attention/torch/draw.hpp"
 
 namespace attnbench::tasks {
 
@@ -36,27 +33,10 @@ Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed
 
 namespace {
 
-/// Turns off flushing of denormal numbers in this thread and those it starts, whatever mode a
-/// mechanism's library has set.
-class WithDenormals {
-#ifdef __SSE2__
- public:
-  WithDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ & ~(flush_to_zero | are_zero)); }
-  ~WithDenormals() { _mm_setcsr(before_); }
-  WithDenormals(const WithDenormals&) = delete;
-  WithDenormals& operator=(const WithDenormals&) = delete;
-
- private:
-  static constexpr unsigned flush_to_zero = 1U << 15;
-  static constexpr unsigned are_zero = 1U << 6;
-  unsigned before_;
-#endif
-};
-
 /// Converted in this thread rather than by LibTorch, whose threads keep the floating-point mode
 /// they were started with.
 std::vector<double> doubles(const at::Tensor& tensor) {
-  [[maybe_unused]] const WithDenormals exact;
+  const KeepDenormals exact;
   at::Tensor plain = tensor.detach().cpu().contiguous();
   if (plain.scalar_type() == at::kDouble) {
     return {plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel()};
@@ -144,7 +124,7 @@ std::vector<std::vector<std::size_t>> shared_out(const Rows& rows, std::size_t t
 std::vector<double> reference_rows(const reference::Reference& reference, const Options& options,
                                    const Problem& problem, const reference::ReferenceInputs& inputs,
                                    const Rows& rows) {
-  [[maybe_unused]] const WithDenormals exact;
+  const KeepDenormals exact;
   const std::size_t count = rows.size();
   const auto width = static_cast<std::size_t>(problem.value_dim);
   const std::size_t threads =

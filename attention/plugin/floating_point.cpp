@@ -1,7 +1,5 @@
 #include "attention/plugin/floating_point.hpp"
 
-#include <cstdint>
-
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -19,8 +17,12 @@ struct Control {
 
 constexpr unsigned flush_to_zero = 1U << 15;
 constexpr unsigned denormals_are_zero = 1U << 6;
+constexpr unsigned flushing = flush_to_zero | denormals_are_zero;
 constexpr unsigned all_masked = 0x3fU << 7;
 constexpr unsigned x87_masked = 0x3fU;
+
+std::uint64_t control_register() { return _mm_getcsr(); }
+void set_control_register(std::uint64_t to) { _mm_setcsr(static_cast<unsigned>(to)); }
 
 Control control() {
   const unsigned vector_control = _mm_getcsr();
@@ -32,12 +34,20 @@ Control control() {
 
 #elif defined(__aarch64__)
 
-Control control() {
+/// FPCR.FZ, of results and operands alike.
+constexpr std::uint64_t flushing = std::uint64_t{1} << 24;
+
+std::uint64_t control_register() {
   std::uint64_t fpcr = 0;
   asm volatile("mrs %0, fpcr" : "=r"(fpcr));
-  constexpr std::uint64_t flush_to_zero = std::uint64_t{1} << 24;
+  return fpcr;
+}
+void set_control_register(std::uint64_t to) { asm volatile("msr fpcr, %0" : : "r"(to)); }
+
+Control control() {
+  const std::uint64_t fpcr = control_register();
   constexpr std::uint64_t traps = std::uint64_t{0x9f} << 8;
-  return {(fpcr & flush_to_zero) != 0, false, (fpcr & traps) != 0};
+  return {(fpcr & flushing) != 0, false, (fpcr & traps) != 0};
 }
 
 #else
@@ -58,6 +68,11 @@ std::string rounding() {
 }
 
 }  // namespace
+
+KeepDenormals::KeepDenormals() : before_(control_register()) {
+  set_control_register(before_ & ~std::uint64_t{flushing});
+}
+KeepDenormals::~KeepDenormals() { set_control_register(before_); }
 
 void reset_floating_point() { std::fesetenv(FE_DFL_ENV); }
 

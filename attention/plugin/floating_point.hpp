@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cfenv>
+#include <cstdint>
 #include <string>
 
 namespace attnbench {
@@ -18,6 +19,19 @@ class FloatingPointGuard {
 
  private:
   std::fenv_t saved_{};
+};
+
+/// While it exists, the calling thread and those that it starts keep denormal numbers, whatever
+/// mode a library has set; nothing else of the environment changes.
+class KeepDenormals {
+ public:
+  KeepDenormals();
+  ~KeepDenormals();
+  KeepDenormals(const KeepDenormals&) = delete;
+  KeepDenormals& operator=(const KeepDenormals&) = delete;
+
+ private:
+  std::uint64_t before_;  ///< the processor's control register
 };
 
 /// Sets the calling thread's environment to a program's default: round to nearest, no traps,

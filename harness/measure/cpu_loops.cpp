@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace attnbench::measure {
@@ -145,6 +147,49 @@ float portable_read(const float* from, std::int64_t count) {
   return _mm512_cvtss_f32(sums[0]);
 }
 
+#elif defined(__aarch64__)
+
+/// Four units with a latency of four cycles, as in Neoverse V1 and V2, take 16.
+constexpr int neon_chains = 20;
+
+float neon_multiply_add(std::int64_t rounds) {
+  const float32x4_t a = vdupq_n_f32(factor);
+  const float32x4_t b = vdupq_n_f32(addend);
+  float32x4_t sums[neon_chains];
+  for (float32x4_t& sum : sums) sum = b;
+  for (std::int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 20
+    for (int chain = 0; chain < neon_chains; ++chain) sums[chain] = vfmaq_f32(b, sums[chain], a);
+  }
+  float32x4_t total = b;
+  for (const float32x4_t& sum : sums) total = vaddq_f32(total, sum);
+  return vgetq_lane_f32(total, 0);
+}
+
+void neon_exponentials(const float* from, float* to, std::int64_t count) {
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < count; i += 4) {
+    const float32x4_t x = vld1q_f32(from + i);
+    const float32x4_t whole = vrndnq_f32(x);
+    const float32x4_t f = vsubq_f32(x, whole);
+    float32x4_t p = vdupq_n_f32(c6);
+    for (const float c : {c5, c4, c3, c2, c1, 1.0F}) p = vfmaq_f32(vdupq_n_f32(c), p, f);
+    const int32x4_t exponent = vshlq_n_s32(vcvtq_s32_f32(whole), 23);
+    vst1q_f32(to + i, vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), exponent)));
+  }
+}
+
+float neon_read(const float* from, std::int64_t count) {
+  float32x4_t sums[16];
+  for (float32x4_t& sum : sums) sum = vdupq_n_f32(0);
+  for (std::int64_t i = 0; i < count; i += 64) {
+#pragma GCC unroll 16
+    for (int k = 0; k < 16; ++k) sums[k] = vaddq_f32(sums[k], vld1q_f32(from + i + 4 * k));
+  }
+  for (int k = 1; k < 16; ++k) sums[0] = vaddq_f32(sums[0], sums[k]);
+  return vgetq_lane_f32(sums[0], 0);
+}
+
 #endif
 
 }  // namespace
@@ -163,6 +208,10 @@ const CpuLoops& cpu_loops() {
                              avx2_read};
   if (__builtin_cpu_supports("avx512f")) return avx512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2;
+#elif defined(__aarch64__)
+  static const CpuLoops neon{"neon", neon_multiply_add, neon_chains * 4 * 2.0, neon_exponentials,
+                             neon_read};
+  return neon;
 #endif
   return portable_loops();
 }

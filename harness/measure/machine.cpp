@@ -15,6 +15,7 @@
 #include "harness/measure/ceilings_cpu.hpp"
 #include "harness/measure/device.hpp"
 #include "harness/measure/neighbours.hpp"
+#include "harness/measure/processor.hpp"
 
 namespace attnbench::measure {
 namespace {
@@ -45,17 +46,6 @@ std::string value_of(const std::string& file, const std::string& key, char separ
     }
   }
   return "";
-}
-
-int physical_cores() {
-  std::ifstream stream("/proc/cpuinfo");
-  std::set<std::string> cores;
-  std::string package;
-  for (std::string line; std::getline(stream, line);) {
-    if (line.rfind("physical id", 0) == 0) package = line;
-    if (line.rfind("core id", 0) == 0) cores.insert(package + line);
-  }
-  return static_cast<int>(cores.size());
 }
 
 result::Load load() {
@@ -89,21 +79,7 @@ std::map<std::string, std::string> environment() {
   return found;
 }
 
-std::vector<std::string> instruction_sets(const std::string& flags) {
-  std::istringstream words(flags);
-  const std::set<std::string> known{
-      "avx",         "avx2",        "fma",         "f16c",     "avx512f",  "avx512bw", "avx512vl",
-      "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_bf16", "amx_int8", "asimd",    "sve"};
-  std::vector<std::string> found;
-  for (std::string word; words >> word;) {
-    if (known.count(word) != 0) found.push_back(word);
-  }
-  return found;
-}
-
 }  // namespace
-
-std::string cpu_model() { return value_of("/proc/cpuinfo", "model name", ':'); }
 
 result::MachineCard machine_card() {
   result::MachineCard card;
@@ -114,8 +90,9 @@ result::MachineCard machine_card() {
     card.architecture = name.machine;
   }
   card.os = value_of("/etc/os-release", "PRETTY_NAME", '=');
-  card.cpu_model = cpu_model();
-  if (const int cores = physical_cores(); cores > 0) card.cores = cores;
+  const Processor cpu = processor();
+  card.cpu_model = cpu.model;
+  if (cpu.cores > 0) card.cores = cpu.cores;
   card.threads = std::max(1U, std::thread::hardware_concurrency());
   card.allowed_cpus = allowed_cpus();
   card.cpu_quota = cpu_quota();
@@ -124,11 +101,9 @@ result::MachineCard machine_card() {
   card.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::int64_t>(sysconf(_SC_PAGE_SIZE));
   card.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-  const double megahertz = std::atof(value_of("/proc/cpuinfo", "cpu MHz", ':').c_str());
-  if (megahertz > 0) card.clock_hz = 1e6 * megahertz;
-  const std::string flags = value_of("/proc/cpuinfo", "flags", ':');
-  card.virtualised = (" " + flags + " ").find(" hypervisor ") != std::string::npos;
-  card.isa = instruction_sets(flags);
+  if (cpu.megahertz > 0) card.clock_hz = 1e6 * cpu.megahertz;
+  card.virtualised = cpu.virtualised;
+  card.isa = cpu.isa;
   card.load = load();
   card.environment = environment();
   card.noise_sources = noise_sources(card);

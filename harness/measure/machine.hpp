@@ -1,8 +1,6 @@
 // The machine card: what cells are measured on.
 #pragma once
 
-#include <string>
-
 #include "core/result/machine.hpp"
 
 namespace attnbench::measure {
@@ -12,9 +10,6 @@ struct Neighbours;
 /// What the supervisor knows. The torch part (version, threads, allocator, blas: see
 /// harness/program/run/plan/blas_core.hpp) is the worker's.
 result::MachineCard machine_card();
-
-/// The CPU's model as the kernel names it; empty where it does not.
-std::string cpu_model();
 
 /// Replaces the busy processes in the card's `load` and its sources of noise. Other sources stay.
 void note_neighbours(result::MachineCard& card, const Neighbours& now);

@@ -8,7 +8,7 @@
 #include "core/result/document.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
-#include "harness/measure/machine.hpp"
+#include "harness/measure/processor.hpp"
 #include "harness/program/commands/shared/command.hpp"
 #include "harness/program/commands/shared/suite_arguments.hpp"
 #include "harness/program/commands/shared/terminal.hpp"
@@ -248,7 +248,7 @@ Json as_json(const suite::Document& document, const PlannedSuite& planned) {
 int plan(PlanArguments& arguments) {
   const std::vector<suite::Document> documents = take_documents(arguments.suites);
   const Catalogue catalogue = catalogue_with(arguments.suites.plugins);
-  const run::Pace pace = run::remembered_pace(run::pace_file(measure::cpu_model()));
+  const run::Pace pace = run::remembered_pace(run::pace_file(measure::processor().model));
   Json all = Json::array();
   bool failed = false;
   for (const suite::Document& document : documents) {

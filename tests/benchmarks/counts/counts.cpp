@@ -46,6 +46,8 @@ const char* isa_name() {
   switch (best_isa()) {
     case Isa::baseline:
       return "baseline";
+    case Isa::neon:
+      return "neon";
     case Isa::avx2:
       return "avx2";
     case Isa::avx512:

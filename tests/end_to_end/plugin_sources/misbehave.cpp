@@ -131,7 +131,9 @@ Mixed mix(Mechanism& mechanism, const Inputs& inputs, State*) {
   if (how == "abort") std::abort();
   if (how == "exit") _exit(7);
   if (how == "flush") flush_denormals();
-  if (how == "traps") feenableexcept(FE_OVERFLOW);
+  if (how == "traps" && feenableexcept(FE_OVERFLOW) == -1) {
+    throw std::runtime_error("this processor has no traps");
+  }
   if (how == "memory") take_all_memory();
   if (how == "leave") leave_a_process();
   if (how == "leave_and_exit") {

@@ -107,7 +107,7 @@ TEST_CASE("a child computes in the environment of a fresh program, whatever its 
   setup.limit_seconds = 60;
   const FloatingPointGuard kept;
   fesetround(FE_UPWARD);
-  feenableexcept(FE_DIVBYZERO);
+  const bool traps = feenableexcept(FE_DIVBYZERO) != -1;  // few processors of aarch64 have them
   run_body(
       [](Channel& channel) {
         std::string other;
@@ -115,7 +115,7 @@ TEST_CASE("a child computes in the environment of a fresh program, whatever its 
         channel.send({{"here", floating_point_changes()}, {"thread", other}});
       },
       setup, &messages);
-  CHECK(floating_point_changes() == "traps on, rounds upward");
+  CHECK(floating_point_changes() == (traps ? "traps on, rounds upward" : "rounds upward"));
   REQUIRE(messages.size() == 1);
   CHECK(messages[0] == Json{{"here", ""}, {"thread", ""}});
 }

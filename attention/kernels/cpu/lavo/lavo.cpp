@@ -84,17 +84,17 @@ ATTNBENCH_INLINE void item(const MemoryCall<T>& call, const MemoryScratch<Comput
 template <class T>
 void item_baseline(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s, std::int64_t b,
                    std::int64_t h, std::int64_t k, Work work) {
-  item<T, 16>(call, s, b, h, k, work);
+  item<T, baseline_bytes>(call, s, b, h, k, work);
 }
 template <class T>
 ATTNBENCH_AVX2 void item_avx2(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
                               std::int64_t b, std::int64_t h, std::int64_t k, Work work) {
-  item<T, 32>(call, s, b, h, k, work);
+  item<T, avx2_bytes>(call, s, b, h, k, work);
 }
 template <class T>
 ATTNBENCH_AVX512 void item_avx512(const MemoryCall<T>& call, const MemoryScratch<Compute<T>>& s,
                                   std::int64_t b, std::int64_t h, std::int64_t k, Work work) {
-  item<T, 64>(call, s, b, h, k, work);
+  item<T, avx512_bytes>(call, s, b, h, k, work);
 }
 
 /// The bytes of what is shared, and of what one worker holds.

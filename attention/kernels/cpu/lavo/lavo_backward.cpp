@@ -180,17 +180,17 @@ struct Call {
 template <class T>
 void head_baseline(const Call<T>& call, const MemoryGradientScratch<Compute<T>>& s, std::int64_t b,
                    std::int64_t h) {
-  Sweep<T, 16>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
+  Sweep<T, baseline_bytes>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
 }
 template <class T>
 ATTNBENCH_AVX2 void head_avx2(const Call<T>& call, const MemoryGradientScratch<Compute<T>>& s,
                               std::int64_t b, std::int64_t h) {
-  Sweep<T, 32>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
+  Sweep<T, avx2_bytes>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
 }
 template <class T>
 ATTNBENCH_AVX512 void head_avx512(const Call<T>& call, const MemoryGradientScratch<Compute<T>>& s,
                                   std::int64_t b, std::int64_t h) {
-  Sweep<T, 64>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
+  Sweep<T, avx512_bytes>(call.sizes, call.in, call.out, call.shared, s, b, h).run();
 }
 
 /// The bases' gradient, the batch rows added up in order.
@@ -241,7 +241,7 @@ void lavo_backward(const LavoSizes& sizes, const LavoArguments<T>& arguments,
   const auto run = pick(head_baseline<T>, head_avx2<T>, head_avx512<T>);
   call.shared.bases.set_fence();
   for (std::int64_t h = 0; h < sizes.heads; ++h) {
-    call.shared.bases.template pack<T, 16>(arguments.bases, h);
+    call.shared.bases.template pack<T, baseline_bytes>(arguments.bases, h);
   }
   share(team, sizes.batch * sizes.heads, [&](int worker, std::int64_t head) {
     Workspace own(scratch + worker * each, static_cast<std::size_t>(each));

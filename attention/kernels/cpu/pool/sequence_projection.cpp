@@ -118,17 +118,17 @@ ATTNBENCH_INLINE void item(const Call<T>& call, const Scratch<Compute<T>>& s, St
 template <class T>
 void item_baseline(const Call<T>& call, const Scratch<Compute<T>>& s, Step step, std::int64_t head,
                    std::int64_t g, std::int64_t k) {
-  item<T, 16>(call, s, step, head, g, k);
+  item<T, baseline_bytes>(call, s, step, head, g, k);
 }
 template <class T>
 ATTNBENCH_AVX2 void item_avx2(const Call<T>& call, const Scratch<Compute<T>>& s, Step step,
                               std::int64_t head, std::int64_t g, std::int64_t k) {
-  item<T, 32>(call, s, step, head, g, k);
+  item<T, avx2_bytes>(call, s, step, head, g, k);
 }
 template <class T>
 ATTNBENCH_AVX512 void item_avx512(const Call<T>& call, const Scratch<Compute<T>>& s, Step step,
                                   std::int64_t head, std::int64_t g, std::int64_t k) {
-  item<T, 64>(call, s, step, head, g, k);
+  item<T, avx512_bytes>(call, s, step, head, g, k);
 }
 
 /// The bytes of what is shared, and of what one worker holds.

@@ -61,22 +61,21 @@ template <class R, int Bytes, bool Across>
 void run_as(const FetchingProduct<R>& given, SpreadPrefetch& prefetch) {
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     // As many sums as the registers hold: 32 of 64 bytes, 16 of the narrower kinds.
-    constexpr int M = Bytes == 64 ? 6 : 4;
+    constexpr int M = has_32_registers<Bytes> ? 6 : 4;
     constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
     const FetchingProduct<R> p = given;  // a store cannot change a copy
-    in_runs<Bytes == 64 ? 4 : 2>(p.n / lanes,
-                                 [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
-                                   constexpr int N = decltype(vectors)::value;
-                                   const std::int64_t j = first * lanes;
-                                   std::int64_t i = 0;
-                                   for (; i + M <= p.m; i += M)
-                                     tile<R, Bytes, Across, M, N>(p, i, j, prefetch);
-                                   if (i + 4 <= p.m) {
-                                     tile<R, Bytes, Across, 4, N>(p, i, j, prefetch);
-                                     i += 4;
-                                   }
-                                   if (i < p.m) tile<R, Bytes, Across, 2, N>(p, i, j, prefetch);
-                                 });
+    in_runs<has_32_registers<Bytes> ? 4 : 2>(
+        p.n / lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+          constexpr int N = decltype(vectors)::value;
+          const std::int64_t j = first * lanes;
+          std::int64_t i = 0;
+          for (; i + M <= p.m; i += M) tile<R, Bytes, Across, M, N>(p, i, j, prefetch);
+          if (i + 4 <= p.m) {
+            tile<R, Bytes, Across, 4, N>(p, i, j, prefetch);
+            i += 4;
+          }
+          if (i < p.m) tile<R, Bytes, Across, 2, N>(p, i, j, prefetch);
+        });
   });
 }
 
@@ -92,11 +91,8 @@ void FetchingProduct<R>::run(SpreadPrefetch& prefetch) const {
   }
 }
 
-#define ATTNBENCH_INSTANTIATE(R)                                    \
-  template void FetchingProduct<R>::run<16>(SpreadPrefetch&) const; \
-  template void FetchingProduct<R>::run<32>(SpreadPrefetch&) const; \
-  template void FetchingProduct<R>::run<64>(SpreadPrefetch&) const;
-ATTNBENCH_INSTANTIATE(float)
-ATTNBENCH_INSTANTIATE(double)
+#define ATTNBENCH_INSTANTIATE(R, BYTES) \
+  template void FetchingProduct<R>::run<BYTES>(SpreadPrefetch&) const;
+ATTNBENCH_FOR_REALS(ATTNBENCH_INSTANTIATE)
 
 }  // namespace attnbench::kernels

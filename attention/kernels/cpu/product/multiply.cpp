@@ -7,7 +7,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Left<R> a, const R
               std::int64_t b_stride, R* c, std::int64_t c_stride) {
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
     // As many sums as the registers hold: 32 of 64 bytes, 16 of the narrower kinds.
-    constexpr int M = Bytes == 64 ? 8 : 4;
+    constexpr int M = has_32_registers<Bytes> ? 8 : 4;
     constexpr int lanes = Simd<R, Bytes>::lanes;
     constexpr Start start = Add ? Start::kept : Start::zero;
     std::int64_t j = 0;

@@ -146,7 +146,7 @@ void erase_gated(const GatedPass<R>& pass, const GatedItem& item, std::int64_t t
   R beta[gated_block];
   for (std::int64_t t = 0; t < tokens; ++t) beta[t] = pass.beta.at(item.b, item.h, t0 + t)[0];
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    constexpr int most = Bytes == 64 ? 4 : 2;
+    constexpr int most = has_32_registers<Bytes> ? 4 : 2;
     in_runs<most>(vectors, [&](std::int64_t first, auto count) ATTNBENCH_INLINE_LAMBDA {
       constexpr int V = decltype(count)::value;
       const std::int64_t column = first * Simd<R, Bytes>::lanes;

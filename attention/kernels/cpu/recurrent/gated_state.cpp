@@ -10,7 +10,7 @@ template <class R, int Bytes, Gate gate, bool backwards>
 ATTNBENCH_INLINE void gated_block_of(const GatedBlock<R>& block, std::int64_t tokens,
                                      std::int64_t vectors, R* state, std::int64_t stride) {
   // As many vectors as leave registers for the rows of the state.
-  constexpr int most = Bytes == 64 ? 4 : 2;
+  constexpr int most = has_32_registers<Bytes> ? 4 : 2;
   constexpr std::int64_t lanes = Simd<R, Bytes>::lanes;
   in_runs<most>(vectors, [&](std::int64_t first, auto count) ATTNBENCH_INLINE_LAMBDA {
     for (std::int64_t row = 0; row < block.rows; row += gated_rows) {
@@ -101,8 +101,8 @@ using GatedFunction = void (*)(const GatedPass<R>&, const GatedItem&, Workspace&
 template <class R>
 void run_passes(const GatedStateSizes& sizes, std::initializer_list<GatedPass<R>> passes,
                 ThreadTeam& team, void* workspace, std::size_t workspace_bytes) {
-  const GatedFunction<R> run =
-      pick<GatedFunction<R>>(gated_item<R, 16>, gated_item<R, 32>, gated_item<R, 64>);
+  const GatedFunction<R> run = pick<GatedFunction<R>>(
+      gated_item<R, baseline_bytes>, gated_item<R, avx2_bytes>, gated_item<R, avx512_bytes>);
   const std::size_t each = workspace_bytes / static_cast<std::size_t>(team.size()) /
                            Workspace::alignment * Workspace::alignment;
   const auto slices = [](const GatedPass<R>& pass) {

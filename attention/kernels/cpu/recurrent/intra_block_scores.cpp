@@ -58,13 +58,13 @@ struct Tile {
 /// constant.
 template <int Bytes, class Body>
 ATTNBENCH_INLINE void in_token_runs(std::int64_t tokens, const Body& body) {
-  constexpr int most = Bytes == 64 ? 6 : 4;
+  constexpr int most = has_32_registers<Bytes> ? 6 : 4;
   std::int64_t t = 0;
   for (; t + most <= tokens; t += most) body(t, std::integral_constant<int, most>{});
   for (; t < tokens; ++t) body(t, std::integral_constant<int, 1>{});
 }
 template <int Bytes>
-constexpr int vectors_at_once = Bytes == 64 ? 4 : 2;
+constexpr int vectors_at_once = has_32_registers<Bytes> ? 4 : 2;
 
 template <class R, int Bytes, int M, int N>
 ATTNBENCH_INLINE void meet_tile(std::int64_t width, const Panels<const R>& v, std::int64_t s,

@@ -229,7 +229,8 @@ void recurrent_forward(const typename Family::Sizes& sizes,
   const auto each = static_cast<std::int64_t>(recurrent_scratch_bytes<Family>(sizes, team.size()));
   std::byte* const scratch = space.take<std::byte>(each * team.size());
   const RecurrentFunction<Family> run = pick<RecurrentFunction<Family>>(
-      recurrent_item<Family, 16>, recurrent_item<Family, 32>, recurrent_item<Family, 64>);
+      recurrent_item<Family, baseline_bytes>, recurrent_item<Family, avx2_bytes>,
+      recurrent_item<Family, avx512_bytes>);
   const std::int64_t columns = item_columns<R>(sizes, team.size());
   const std::int64_t slices = item_slices<R>(sizes, team.size());
   const std::int64_t items = sizes.batch * sizes.heads * slices;

@@ -244,7 +244,8 @@ void recurrent_backward(const typename Family::Sizes& sizes, const Arguments& ar
   const GradientWorkspace<Family> work(space, sizes, team.size());
   const GradientPlan& plan = work.plan;
   const GradientFunction<Family> run = pick<GradientFunction<Family>>(
-      gradient_slice<Family, 16>, gradient_slice<Family, 32>, gradient_slice<Family, 64>);
+      gradient_slice<Family, baseline_bytes>, gradient_slice<Family, avx2_bytes>,
+      gradient_slice<Family, avx512_bytes>);
   const auto slice_at = [&](std::int64_t head, std::int64_t slice) {
     const std::int64_t first = slice * plan.latents;
     return Family(sizes, arguments, gradients, head / sizes.heads, head % sizes.heads, first,

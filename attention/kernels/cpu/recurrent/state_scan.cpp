@@ -110,7 +110,7 @@ ATTNBENCH_INLINE void scan_rows(const ScanBlock<R>& block, std::int64_t l, std::
 template <class R, int Bytes, Decay Decays, Order Time, int N>
 ATTNBENCH_INLINE void scan_columns(const ScanBlock<R>& block, std::int64_t d) {
   constexpr int least = static_cast<int>(latent_unit);
-  constexpr int M = Bytes == 64 ? 2 * least : least;
+  constexpr int M = has_32_registers<Bytes> ? 2 * least : least;
   std::int64_t l = 0;
   for (; l + M <= block.rows; l += M) scan_rows<R, Bytes, Decays, Time, M, N>(block, l, d);
   if constexpr (M != least) {
@@ -178,7 +178,7 @@ void scan(const ScanBlock<R>& block) {
 template <class R, int Bytes>
 void scan_token(const ScanBlock<R>& block) {
   Apart<Bytes>::call([&]() ATTNBENCH_INLINE_LAMBDA {
-    constexpr int most = Bytes == 64 ? 8 : 4;
+    constexpr int most = has_32_registers<Bytes> ? 8 : 4;
     in_runs<most>(block.columns / Simd<R, Bytes>::lanes, [&](std::int64_t first,
                                                              auto vectors) ATTNBENCH_INLINE_LAMBDA {
       scan_token_columns<R, Bytes, decltype(vectors)::value>(block, first * Simd<R, Bytes>::lanes);

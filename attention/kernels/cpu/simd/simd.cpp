@@ -4,9 +4,15 @@
 
 #include "attention/kernels/cpu/simd/amx.hpp"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace attnbench::kernels {
 namespace {
 
+#if defined(__x86_64__)
 Isa detected() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
@@ -15,6 +21,11 @@ Isa detected() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
   return Isa::baseline;
 }
+#elif defined(__aarch64__)
+Isa detected() { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0 ? Isa::neon : Isa::baseline; }
+#else
+Isa detected() { return Isa::baseline; }
+#endif
 
 std::atomic<Isa> limit{Isa::amx};
 

@@ -16,10 +16,34 @@
 
 #define ATTNBENCH_INLINE __attribute__((always_inline)) inline
 #define ATTNBENCH_INLINE_LAMBDA __attribute__((always_inline))
+#if defined(__x86_64__)
 #define ATTNBENCH_AVX2 __attribute__((target("avx2,fma")))
 #define ATTNBENCH_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+#else
+#define ATTNBENCH_AVX2
+#define ATTNBENCH_AVX512
+#endif
 
 namespace attnbench::kernels {
+
+/// The bytes of a vector: of what every processor has (SSE2, NEON), of AVX2 and of AVX-512. On
+/// other processors all are the first, so that each function exists in one form.
+constexpr int baseline_bytes = 16;
+#if defined(__x86_64__)
+constexpr int avx2_bytes = 32;
+constexpr int avx512_bytes = 64;
+#else
+constexpr int avx2_bytes = baseline_bytes;
+constexpr int avx512_bytes = baseline_bytes;
+#endif
+
+/// Whether vectors of Bytes have 32 registers, as in AVX-512 and NEON, or 16.
+template <int Bytes>
+#if defined(__aarch64__)
+constexpr bool has_32_registers = true;
+#else
+constexpr bool has_32_registers = Bytes == avx512_bytes;
+#endif
 
 constexpr double log2_of_e = 1.4426950408889634;
 constexpr double ln_of_2 = 0.6931471805599453;
@@ -212,20 +236,22 @@ struct Apart {
     body();
   }
 };
+#if defined(__x86_64__)
 template <>
-struct Apart<32> {
+struct Apart<avx2_bytes> {
   template <class Body>
   ATTNBENCH_AVX2 [[gnu::noinline]] static void call(const Body& body) {
     body();
   }
 };
 template <>
-struct Apart<64> {
+struct Apart<avx512_bytes> {
   template <class Body>
   ATTNBENCH_AVX512 [[gnu::noinline]] static void call(const Body& body) {
     body();
   }
 };
+#endif
 
 /// `count` rounded up to whole vectors of the widest kind, whatever the machine.
 constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {
@@ -233,8 +259,9 @@ constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {
   return (count + lanes - 1) / lanes * lanes;
 }
 
-/// amx: AVX-512 with AVX512_BF16 and AMX_BF16, whose tiles only bfloat16 kernels use.
-enum class Isa { baseline, avx2, avx512, amx };
+/// neon: that of aarch64, whose processors all have it: there it is the baseline. amx: AVX-512 with
+/// AVX512_BF16 and AMX_BF16, whose tiles only bfloat16 kernels use.
+enum class Isa { baseline, neon, avx2, avx512, amx };
 
 /// The widest instruction set that this machine has and `limit_isa` allows.
 Isa best_isa();
@@ -255,8 +282,12 @@ Function pick(Function baseline, Function avx2, Function avx512) {
 // bytes.
 #define ATTNBENCH_FOR_TYPES(INSTANTIATE) \
   INSTANTIATE(float) INSTANTIATE(double) INSTANTIATE(BFloat16)
+#if defined(__x86_64__)
 #define ATTNBENCH_FOR_WIDTHS(INSTANTIATE, T) \
   INSTANTIATE(T, 16) INSTANTIATE(T, 32) INSTANTIATE(T, 64)
+#else
+#define ATTNBENCH_FOR_WIDTHS(INSTANTIATE, T) INSTANTIATE(T, 16)
+#endif
 #define ATTNBENCH_FOR_REALS(INSTANTIATE)   \
   ATTNBENCH_FOR_WIDTHS(INSTANTIATE, float) \
   ATTNBENCH_FOR_WIDTHS(INSTANTIATE, double)

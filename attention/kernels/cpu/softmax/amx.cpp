@@ -9,9 +9,11 @@
 // decide how the queries beside it are rounded.
 #include "attention/kernels/cpu/softmax/amx.hpp"
 
+#if defined(__x86_64__)
 #include "attention/kernels/cpu/softmax/amx_reach.hpp"
 #include "attention/kernels/cpu/softmax/amx_units.hpp"
 #include "attention/kernels/cpu/softmax/amx_view.hpp"
+#endif
 
 namespace attnbench::kernels {
 

@@ -123,17 +123,17 @@ ATTNBENCH_INLINE void backward_item(const BackwardCall<T>& call, void* scratch,
 
 template <class T>
 void backward_baseline(const BackwardCall<T>& call, void* scratch, const BackwardItem& item) {
-  backward_item<T, 16>(call, scratch, item);
+  backward_item<T, baseline_bytes>(call, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX2 void backward_avx2(const BackwardCall<T>& call, void* scratch,
                                   const BackwardItem& item) {
-  backward_item<T, 32>(call, scratch, item);
+  backward_item<T, avx2_bytes>(call, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX512 void backward_avx512(const BackwardCall<T>& call, void* scratch,
                                       const BackwardItem& item) {
-  backward_item<T, 64>(call, scratch, item);
+  backward_item<T, avx512_bytes>(call, scratch, item);
 }
 
 template <class T>

@@ -44,7 +44,7 @@ ATTNBENCH_INLINE void seen_products(const SoftmaxSizes& sizes, const GradientQue
                                     std::int64_t left_stride, const R* right, std::int64_t depth,
                                     R* out) {
   constexpr int lanes = Simd<R, Bytes>::lanes;
-  constexpr int M = Bytes == 64 ? 8 : 4;
+  constexpr int M = has_32_registers<Bytes> ? 8 : 4;
   for (std::int64_t j = 0; j < k.count; j += panel) {
     for (std::int64_t i = 0; i < q.rows; i += M) {
       const std::int64_t rows = std::min<std::int64_t>(M, q.rows - i);
@@ -93,14 +93,14 @@ ATTNBENCH_INLINE void add_products(std::int64_t rows, Left<R> left, const R* rig
   for (std::int64_t i = 0; i < rows; i += M) {
     const Range range = range_of(i, std::min<std::int64_t>(M, rows - i));
     if (range.empty()) continue;
-    in_runs<Bytes == 64 ? 4 : 2>(width / lanes,
-                                 [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
-                                   constexpr int N = decltype(vectors)::value;
-                                   detail::multiply_tile<R, Bytes, M, N, Start::kept>(
-                                       range.end - range.begin, left.from(i, range.begin),
-                                       right + range.begin * width + first * lanes, width,
-                                       into + i * width + first * lanes, width);
-                                 });
+    in_runs<has_32_registers<Bytes> ? 4 : 2>(
+        width / lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+          constexpr int N = decltype(vectors)::value;
+          detail::multiply_tile<R, Bytes, M, N, Start::kept>(
+              range.end - range.begin, left.from(i, range.begin),
+              right + range.begin * width + first * lanes, width, into + i * width + first * lanes,
+              width);
+        });
   }
 }
 

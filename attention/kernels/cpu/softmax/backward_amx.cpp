@@ -2,7 +2,10 @@
 // weights and gradients of scores are left sides as they are for dk and dv, and right sides once
 // neighbouring keys are paired for dq, which is summed transposed.
 #include "attention/kernels/cpu/softmax/amx.hpp"
+
+#if defined(__x86_64__)
 #include "attention/kernels/cpu/softmax/amx_units.hpp"
+#endif
 
 namespace attnbench::kernels {
 

@@ -45,7 +45,7 @@ ATTNBENCH_INLINE void panel_scores(const SoftmaxSizes& sizes, const QueryPanel<R
                                    const KeyTile<R>& tile, const R* bias, Range range, bool whole,
                                    R* scores) {
   constexpr int lanes = Simd<R, Bytes>::lanes;
-  constexpr int M = Bytes == 64 ? 8 : 4;
+  constexpr int M = has_32_registers<Bytes> ? 8 : 4;
   const auto vectors_that_see = [&](std::int64_t k) ATTNBENCH_INLINE_LAMBDA {
     const Range queries = within(
         {seeing_queries(sizes, tile.s0 + k).begin, seeing_queries(sizes, tile.s0 + k + M - 1).end},
@@ -202,22 +202,23 @@ ATTNBENCH_INLINE void panel_values(const SoftmaxSizes& sizes, const QueryPanel<R
         whole ? range : within(seen_keys(sizes, p.t0 + i, rows), tile.s0, tile.count);
     if (seen.empty()) continue;
     const bool begins = Fresh && sizes.first_key(p.t0 + i) >= tile.s0;
-    in_runs<Bytes == 64 ? 4 : 2>(value_dim / lanes, [&](std::int64_t first,
-                                                        auto vectors) ATTNBENCH_INLINE_LAMBDA {
-      constexpr int N = decltype(vectors)::value;
-      const Left<R> weights{scores + seen.begin * panel + i, 1, panel};
-      const R* const values = tile.values + seen.begin * tile.value_stride + first * lanes;
-      R* const out = p.out + i * value_dim + first * lanes;
-      if (begins) {
-        const std::int64_t keys = seen.end - seen.begin;
-        detail::multiply_tile<R, Bytes, M, N, Start::zero>(keys, weights, values, tile.value_stride,
-                                                           out, value_dim, nullptr,
-                                                           tile.further->next(keys, values));
-      } else {
-        detail::multiply_tile<R, Bytes, M, N, Start::scaled>(
-            seen.end - seen.begin, weights, values, tile.value_stride, out, value_dim, decay + i);
-      }
-    });
+    in_runs<has_32_registers<Bytes> ? 4 : 2>(
+        value_dim / lanes, [&](std::int64_t first, auto vectors) ATTNBENCH_INLINE_LAMBDA {
+          constexpr int N = decltype(vectors)::value;
+          const Left<R> weights{scores + seen.begin * panel + i, 1, panel};
+          const R* const values = tile.values + seen.begin * tile.value_stride + first * lanes;
+          R* const out = p.out + i * value_dim + first * lanes;
+          if (begins) {
+            const std::int64_t keys = seen.end - seen.begin;
+            detail::multiply_tile<R, Bytes, M, N, Start::zero>(
+                keys, weights, values, tile.value_stride, out, value_dim, nullptr,
+                tile.further->next(keys, values));
+          } else {
+            detail::multiply_tile<R, Bytes, M, N, Start::scaled>(seen.end - seen.begin, weights,
+                                                                 values, tile.value_stride, out,
+                                                                 value_dim, decay + i);
+          }
+        });
   }
 }
 

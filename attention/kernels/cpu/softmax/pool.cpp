@@ -23,17 +23,17 @@ struct OfKeys {
 template <class T>
 void item_baseline(const ForwardCall<T>& values, const ForwardCall<T>& keys, void* scratch,
                    const ForwardItem& item) {
-  sum_slots<T, 16>(values, &keys, scratch, item);
+  sum_slots<T, baseline_bytes>(values, &keys, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX2 void item_avx2(const ForwardCall<T>& values, const ForwardCall<T>& keys,
                               void* scratch, const ForwardItem& item) {
-  sum_slots<T, 32>(values, &keys, scratch, item);
+  sum_slots<T, avx2_bytes>(values, &keys, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX512 void item_avx512(const ForwardCall<T>& values, const ForwardCall<T>& keys,
                                   void* scratch, const ForwardItem& item) {
-  sum_slots<T, 64>(values, &keys, scratch, item);
+  sum_slots<T, avx512_bytes>(values, &keys, scratch, item);
 }
 
 }  // namespace

@@ -95,16 +95,16 @@ ATTNBENCH_INLINE void slots_item(const ForwardCall<T>& call, void* scratch,
 
 template <class T>
 void slots_baseline(const ForwardCall<T>& call, void* scratch, const ForwardItem& item) {
-  slots_item<T, 16>(call, scratch, item);
+  slots_item<T, baseline_bytes>(call, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX2 void slots_avx2(const ForwardCall<T>& call, void* scratch, const ForwardItem& item) {
-  slots_item<T, 32>(call, scratch, item);
+  slots_item<T, avx2_bytes>(call, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX512 void slots_avx512(const ForwardCall<T>& call, void* scratch,
                                    const ForwardItem& item) {
-  slots_item<T, 64>(call, scratch, item);
+  slots_item<T, avx512_bytes>(call, scratch, item);
 }
 
 }  // namespace

@@ -133,17 +133,17 @@ ATTNBENCH_INLINE void forward_item(const ForwardCall<T>& call, void* scratch,
 
 template <class T>
 void forward_baseline(const ForwardCall<T>& call, void* scratch, const ForwardItem& item) {
-  forward_item<T, 16>(call, scratch, item);
+  forward_item<T, baseline_bytes>(call, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX2 void forward_avx2(const ForwardCall<T>& call, void* scratch,
                                  const ForwardItem& item) {
-  forward_item<T, 32>(call, scratch, item);
+  forward_item<T, avx2_bytes>(call, scratch, item);
 }
 template <class T>
 ATTNBENCH_AVX512 void forward_avx512(const ForwardCall<T>& call, void* scratch,
                                      const ForwardItem& item) {
-  forward_item<T, 64>(call, scratch, item);
+  forward_item<T, avx512_bytes>(call, scratch, item);
 }
 
 template <class T>

@@ -27,15 +27,15 @@ ATTNBENCH_INLINE void take(const double* from, double* to) {
 }
 template <class R>
 void baseline(const double* from, double* to) {
-  take<R, 16>(from, to);
+  take<R, baseline_bytes>(from, to);
 }
 template <class R>
 ATTNBENCH_AVX2 void avx2(const double* from, double* to) {
-  take<R, 32>(from, to);
+  take<R, avx2_bytes>(from, to);
 }
 template <class R>
 ATTNBENCH_AVX512 void avx512(const double* from, double* to) {
-  take<R, 64>(from, to);
+  take<R, avx512_bytes>(from, to);
 }
 
 template <class R>
