@@ -73,6 +73,7 @@ QUALIFIED = {
     "lavo": "likewise",
     "mixture": "likewise",
     "prefix_pool": "likewise",
+    "selective_scan": "likewise",
     "slots": "likewise",
 }
 ANY = {"Json"}  # an alias of nlohmann::json, wherever it is

@@ -86,6 +86,7 @@ const std::vector<std::pair<std::string, Look>>& table_of_looks() {
       {"retention", {"#1a724d", "#26cc6e", "circle", {}}},
       {"gla", {"#3ea682", "#7ad7b5", "square", {}}},
       {"hgrn2", {"#6aa055", "#95f455", "triangle-up", {}}},
+      {"mamba", {"#004033", "#0b735c", "cross", {}}},
       {"mamba2", {"#1b603a", "#48a476", "diamond", {}}},
       {"rg_lru", {"#339377", "#21f5c9", "triangle-down", {}}},
       {"delta", {"#a452d9", "#db88fe", "circle", {}}},

@@ -149,6 +149,9 @@ std::vector<Variant> choices() {
       {"macchiato",
        {{"rotary", true}, {"vapor", true}, {"scale", 0.7}, {"logit_scale", 1.3}},
        of_numbers()},
+      {"mamba", {{"state", count(1)}, {"chunk", count(7)}}, of_numbers()},
+      {"mamba", {{"step_rank", count(3)}}, of_numbers()},
+      {"mamba", {{"selective", false}, {"output", word("gated")}}, of_numbers()},
       {"mamba2", {{"state", count(1)}}, of_numbers()},
       {"mamba2", {{"state", count(11)}}, of_numbers()},
       {"nystromformer", {{"landmarks", count(5)}}, {}},
@@ -187,9 +190,11 @@ std::vector<Variant> variants(Dtype dtype) {
   for (const auto& name : registry().mechanisms()) {
     for (const Option& option : registry().entry(name).options) {
       if (option.name != "output") continue;
-      all.push_back({name, {{"output", word("gated")}}, of_numbers()});
-      if (dtype != Dtype::float64) continue;  // gated has the same norm
-      all.push_back({name, {{"output", word("normalised")}}, of_numbers()});
+      for (const std::string& kind : option.choices) {
+        const bool extra = kind == "plain" || (kind == "normalised" && dtype != Dtype::float64);
+        if (extra) continue;  // the default; and gated has the same norm
+        all.push_back({name, {{"output", kind}}, of_numbers()});
+      }
     }
   }
   if (dtype == Dtype::bfloat16) return all;  // which cannot compare layers

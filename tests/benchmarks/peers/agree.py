@@ -141,7 +141,7 @@ def compared(program, case, size, seed):
 
 
 def versions():
-    names = "torch flash-linear-attention nystrom-attention linformer performer-pytorch".split()
+    names = "torch flash-linear-attention transformers nystrom-attention linformer performer-pytorch".split()
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
 
 

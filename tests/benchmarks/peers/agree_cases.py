@@ -141,6 +141,36 @@ def mamba2(query, key, value, time_step, a_log, bias, skip):
     return by_token(naive_recurrent_simple_gla(*parts, scale=1.0)[0]) + skip[:, None] * value
 
 
+def mamba(query, key, value, time_step, a_log, bias, skip, output_gate=None):
+    """A head at a time: each has keys and queries of its own."""
+    from transformers.models.mamba.modeling_mamba import mamba_selective_scan
+
+    heads = []
+    for h in range(value.size(1)):
+        x, step, written, read = (each[:, h].mT for each in (value, time_step, key, query))
+        gate = None if output_gate is None else output_gate[:, h].mT
+        heads.append(mamba_selective_scan(x, step, -a_log[h].T.exp(), written, read, skip[h], gate,
+                                          delta_bias=bias[h], delta_softplus=True).mT)
+    return torch.stack(heads, 1)
+
+
+def constants_as_mamba(value, a_log, bias, skip, input_weight, read_weight):
+    """A channel as a head: each has constants of its own, which its tokens say."""
+    heads, rows, channels = a_log.shape
+
+    def by_channel(parameter):
+        return parameter.mT.reshape(heads * channels, rows)
+
+    def said(parameter):
+        shape = value.size(0), heads * channels, value.size(2), rows
+        return by_channel(parameter)[None, :, None].expand(shape)
+
+    x = value.mT.flatten(1, 2)[..., None]
+    y = mamba(said(read_weight), said(input_weight), x, torch.zeros_like(x),
+              by_channel(a_log)[..., None], bias.reshape(-1, 1), skip.reshape(-1, 1))
+    return y[..., 0].unflatten(1, (heads, channels)).mT
+
+
 def rwkv7(query, key, value, decay, learning_rate, decay_bias, rate_bias, removal, replacement):
     """As their layer does, but for the epsilon of its unit keys."""
     from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
@@ -303,6 +333,15 @@ def of_features(size):
     return 32, size[3]
 
 
+def of_value(size):
+    return size[1], size[4]
+
+
+def of_state(size):
+    return size[1], 9, size[4]
+
+
+CHANNELS = {"a_log": of_state, "bias": of_value, "skip": of_value}
 DECAY = {"a_log": of_head, "bias": of_head}
 CASES = [
     Case("retention", "retention", "fla naive_retention", retention),
@@ -331,6 +370,16 @@ CASES = [
          lambda keys, values: {**plain_widths(keys, values), "forget_gate": 1,
                                "output_gate": values},
          {"forget_bias": of_head}, {"output": "gated"}),
+    Case("Mamba (S6)", "mamba", "transformers mamba_selective_scan", mamba,
+         lambda keys, values: {"query": 9, "key": 9, "value": values, "time_step": values},
+         CHANNELS, {"state": 9}),
+    Case("Mamba (S6), gated", "mamba", "transformers mamba_selective_scan", mamba,
+         lambda keys, values: {"query": 9, "key": 9, "value": values, "time_step": values,
+                               "output_gate": values},
+         CHANNELS, {"state": 9, "output": "gated"}),
+    Case("S4D-Real", "s4d_real", "transformers mamba_selective_scan", constants_as_mamba,
+         lambda keys, values: {"value": values},
+         {**CHANNELS, "input_weight": of_state, "read_weight": of_state}, {"state": 9}),
     Case("Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
          lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
          {**DECAY, "skip": of_head}),

@@ -43,7 +43,8 @@ std::vector<StateCase> state_cases() {
           {"macchiato", {{"window", few}, {"rotary", true}, {"vapor", true}}},
           {"delta", {{"gate", text_value("scalar")}, {"output", text_value("gated")}}},
           {"rg_lru", {{"first_input", text_value("plain")}}},
-          {"fox", {{"output", text_value("gated")}}}};
+          {"fox", {{"output", text_value("gated")}}},
+          {"mamba", {{"output", text_value("gated")}, {"before", text_value("conv")}}}};
 }
 
 constexpr std::int64_t kTokens = 61;
