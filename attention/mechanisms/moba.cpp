@@ -1,5 +1,7 @@
 // Mixture of Block Attention, Lu et al. 2025 (MoBA): softmax attention over a query's own block of
 // keys and over those earlier blocks whose mean keys have the greatest products with it.
+#include <algorithm>
+
 #include "attention/algorithms/blocks/blocks.hpp"
 #include "attention/algorithms/softmax/implementations.hpp"
 #include "attention/entry_parts.hpp"
@@ -81,7 +83,7 @@ Cost moba_cost(Cost cost, const Options& options, const Problem& problem) {
                                         kv_heads * width * static_cast<double>(problem.length);
   cost.model_flops = 2 * dims * heads * chosen_pairs(problem.length, size, past) + chosen;
   cost.executed_flops += chosen;
-  cost.workspace_bytes += choice_bytes(problem, size, past);
+  cost.workspace_bytes = std::max(cost.workspace_bytes, choice_bytes(problem, size, past));
   cost.state_bytes += static_cast<double>(blocks_of(problem.length, size)) *
                       (kv_heads * width + static_cast<double>(problem.batch)) * 8;
   return cost;

@@ -53,7 +53,8 @@ Tensor greatest_places(const Tensor& scores, const Tensor& hidden, std::int64_t 
   // The bits of a float32 as an integer of the same order, then the place, for the order among
   // equal ones is not topk's to choose. Adding 0 makes -0 the 0 that it is equal to.
   const Tensor bits = (scores.to(at::kFloat) + 0.0).view(at::kInt);
-  const Tensor order = at::where(bits.lt(0), bits.bitwise_xor(0x7fffffff), bits).to(at::kLong);
+  const Tensor order =
+      bits.bitwise_right_shift(31).bitwise_and_(0x7fffffff).bitwise_xor_(bits).to(at::kLong);
   const Tensor backwards = at::arange(places - 1, -1, -1, order.options());
   const Tensor ranks = order.mul_(places).add_(backwards).masked_fill_(hidden, none);
   const Tensor best = std::get<0>(ranks.topk(std::min(count, places)));

@@ -66,13 +66,14 @@ Cost gathered_cost(const Problem& problem, std::int64_t size, std::int64_t count
   Cost cost;
   cost.executed_flops = 2 * (key + value) * pairs;
   cost.exponentials = pairs;
-  // Queries and sums of all, rows in the order of their blocks; then one block's scores, queries,
-  // sums and outputs.
+  // Queries and sums of all, and rows in the order of their blocks; beside them one block's scores,
+  // queries, sums and outputs, and after these the output, which is not counted.
   const double narrow = bytes < 4 ? bytes : 0;
-  cost.workspace_bytes = chosen + rows * (key * bytes + (value + 2) * wide) +
-                         heads * viewers_of_first(problem.length, size, count) *
-                             (as_double(std::min(size, problem.length)) * (wide + narrow) +
-                              key * bytes + (2 * value + 6) * wide);
+  const double block = heads * viewers_of_first(problem.length, size, count) *
+                       (as_double(std::min(size, problem.length)) * (wide + narrow) + key * bytes +
+                        (2 * value + 6) * wide);
+  cost.workspace_bytes = 2 * chosen + rows * (key * bytes + (value + 2) * wide) +
+                         std::max(0.0, block - rows * value * bytes);
   // The logarithms of the sums, and the choice.
   cost.saved_bytes = rows * wide + chosen;
   return cost;
