@@ -7,18 +7,23 @@
 namespace attnbench::conformance {
 namespace {
 
-/// Values that make the kit's small trials cross the borders of chunks and windows.
+/// Values that make the kit's small trials cross the borders of chunks, blocks and windows, and
+/// have more blocks than a query sees.
 OptionValues small_options(const Entry& entry, Pattern pattern, OptionValues& chunks) {
   OptionValues values;
   for (const Option& option : entry.options) {
     const bool chunk = option.name.find("chunk") != std::string::npos ||
                        option.name.find("tile") != std::string::npos;
-    if (option.type == OptionType::integer && chunk) {
-      const double wanted = 8 + 4 * static_cast<double>(chunks.size());
+    const bool block = option.name == "block";
+    if (option.type == OptionType::integer && (chunk || block)) {
+      const double wanted = block ? 4 : 8 + 4 * static_cast<double>(chunks.size());
       const double least = option.minimum.value_or(wanted);
       const double most = option.maximum.value_or(wanted);
       chunks[option.name] = static_cast<std::int64_t>(std::clamp(wanted, least, most));
       values[option.name] = chunks[option.name];
+    } else if (option.type == OptionType::integer && option.name == "blocks") {
+      const auto least = static_cast<std::int64_t>(option.minimum.value_or(1));
+      values[option.name] = std::max<std::int64_t>(3, least + 1);
     } else if (option.type == OptionType::window) {
       values[option.name] = pattern == Pattern::causal ? Window{5, 0} : Window{4, 3};
     }

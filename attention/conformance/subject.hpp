@@ -61,7 +61,7 @@ class Subject {
   /// The composite form with the trial's mechanism and dtype; nothing if it does not support it.
   std::optional<Trial> naive(const Trial& trial) const;
 
-  /// Integer options whose name contains "chunk" or "tile", with the kit's values.
+  /// Integer options whose name contains "chunk" or "tile", or is "block", with the kit's values.
   const OptionValues& chunks() const { return chunks_; }
   /// The mechanism's option of this name, or null.
   const Option* option(const std::string& name) const;

@@ -26,9 +26,12 @@ at::Tensor hidden(const SoftmaxCall& call) {
                           at::arange(call.length(), integers).unsqueeze(1) - call.offset;
     mask = (distance < -call.left).logical_or_(distance > call.right);
   }
-  if (!call.key_mask.defined()) return mask;
-  const auto padded = call.key_mask.logical_not().unsqueeze(1).unsqueeze(1);
-  return mask.defined() ? mask.logical_or(padded) : padded;
+  const auto hide = [&mask](const at::Tensor& more) {
+    mask = mask.defined() ? mask.logical_or(more) : more;
+  };
+  if (call.unseen.defined()) hide(call.unseen);
+  if (call.key_mask.defined()) hide(call.key_mask.logical_not().unsqueeze(1).unsqueeze(1));
+  return mask;
 }
 
 /// One ring buffer along dimension `dim` of its tensor, before token `position` is stored.
@@ -62,7 +65,7 @@ bool SoftmaxCall::sees_all() const {
 }
 
 bool SoftmaxCall::may_see_none() const {
-  if (key_mask.defined() || key_length() == 0) return true;
+  if (key_mask.defined() || unseen.defined() || key_length() == 0) return true;
   return offset + right < 0 || length() - 1 + offset - left > key_length() - 1;
 }
 

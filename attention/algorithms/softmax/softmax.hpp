@@ -29,6 +29,9 @@ struct SoftmaxCall {
   /// and key s gains log_decay[t + offset] - log_decay[s]. Undefined = nothing. Forms composite and
   /// chunked alone, which take the difference in double: sums lose digits as they grow.
   at::Tensor log_decay = {};
+  /// [B, H, T, S] bool, true where a query does not see a key of its band. Undefined = it sees all
+  /// of them. Form composite alone.
+  at::Tensor unseen = {};
 
   std::int64_t length() const { return q.size(2); }
   std::int64_t key_length() const { return k.size(2); }

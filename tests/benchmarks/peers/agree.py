@@ -58,8 +58,10 @@ def drawn(case, size, generator):
     def leaf(*shape):
         return torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
 
+    shared = {name: case.key_heads or heads for name in ("key", "value")}
     inputs = {
-        name: leaf(batch, heads, tokens, width) for name, width in case.inputs(keys, values).items()
+        name: leaf(batch, shared.get(name, heads), tokens, width)
+        for name, width in case.inputs(keys, values).items()
     }
     parameters = {name: leaf(*shape(size)) for name, shape in case.parameters.items()}
     return inputs, parameters

@@ -6,6 +6,7 @@ mechanism does it.
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable
 
@@ -39,6 +40,7 @@ class Case:
     constants: tuple = ()  # parameters that are not trained: without a gradient
     pattern: str = "causal"
     sizes: tuple = SIZES
+    key_heads: int = 0  # of keys and values; 0 = as many as heads
 
 
 def by_token(*heads_first):
@@ -194,6 +196,58 @@ def fox(query, key, value, forget_gate, forget_bias, output_gate=None):
     return mixed / (mixed.square().mean(-1, keepdim=True) + 1e-6).sqrt() * output_gate.sigmoid()
 
 
+def scores_of(q, k, scale, causal):
+    """[H, T, S] of [T, H, D] and [S, H, D]."""
+    scores = torch.einsum("thd,shd->hts", q, k) * scale
+    later = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)
+    return scores.masked_fill(later, -math.inf) if causal else scores
+
+
+def of_sequences(query_bounds, key_bounds):
+    """Slices of the queries and of the keys of each sequence."""
+    ends = [(*q, *k) for q, k in zip(itertools.pairwise(query_bounds.tolist()),
+                                     itertools.pairwise(key_bounds.tolist()), strict=True)]
+    return [(slice(q0, q1), slice(k0, k1)) for q0, q1, k0, k1 in ends]
+
+
+def varlen_forward(q, k, v, cu_seqlens_q, cu_seqlens_k, softmax_scale, causal, **_):
+    """What flash-attn's function of that name returns: outputs and logarithms of sums."""
+    out, lse = torch.zeros_like(q), q.new_zeros(q.size(1), q.size(0))
+    for t, s in of_sequences(cu_seqlens_q, cu_seqlens_k):
+        scores = scores_of(q[t], k[s], softmax_scale, causal)
+        lse[:, t] = scores.logsumexp(-1)
+        out[t] = torch.einsum("hts,shd->thd", scores.softmax(-1), v[s])
+    return out, lse, None, None
+
+
+def varlen_backward(dout, q, k, v, out, softmax_lse, dq, dk, dv, cu_seqlens_q, cu_seqlens_k,
+                    softmax_scale, causal, **_):
+    """Writes the gradients, as flash-attn's function of that name does."""
+    for t, s in of_sequences(cu_seqlens_q, cu_seqlens_k):
+        scores = scores_of(q[t], k[s], softmax_scale, causal)
+        weights = (scores - softmax_lse[:, t, None]).exp()
+        d_weights = torch.einsum("thd,shd->hts", dout[t], v[s])
+        d_scores = weights * (d_weights - (dout[t] * out[t]).sum(-1).t()[..., None])
+        dq[t] = torch.einsum("hts,shd->thd", d_scores, k[s]) * softmax_scale
+        dk[s] = torch.einsum("hts,thd->shd", d_scores, q[t]) * softmax_scale
+        dv[s] = torch.einsum("hts,thd->shd", weights, dout[t])
+
+
+def moba(query, key, value):
+    """Its choice, its combination and its gradients, with attention on a CPU for flash-attn's."""
+    from fla.ops.moba import parallel
+
+    parallel._flash_attn_varlen_forward = varlen_forward
+    parallel._flash_attn_varlen_backward = varlen_backward
+    parallel.flash_attn_varlen_func = varlen_forward  # asked for, and not called
+    batch, heads, tokens, _ = query.shape
+    packed = [by_token(x.repeat_interleave(heads // x.size(1), 1))
+              .reshape(1, batch * tokens, heads, -1).contiguous() for x in (query, key, value)]
+    bounds = torch.arange(batch + 1, dtype=torch.int32) * tokens
+    mixed = parallel.parallel_moba(*packed, bounds, tokens, MOBA["block"], MOBA["blocks"])
+    return by_token(mixed.reshape(batch, tokens, heads, -1))
+
+
 def abc(query, key, value, slots):
     from fla.ops.abc.naive import naive_recurrent_abc
 
@@ -342,6 +396,9 @@ def of_state(size):
 
 
 CHANNELS = {"a_log": of_state, "bias": of_value, "skip": of_value}
+# Heads in pairs, values as wide as keys.
+SQUARE = ((2, 6, 37, 5, 5), (1, 2, 129, 33, 33), (1, 4, 200, 16, 16))
+MOBA = {"block": 9, "blocks": 3}
 DECAY = {"a_log": of_head, "bias": of_head}
 CASES = [
     Case("retention", "retention", "fla naive_retention", retention),
@@ -380,6 +437,8 @@ CASES = [
     Case("S4D-Real", "s4d_real", "transformers mamba_selective_scan", constants_as_mamba,
          lambda keys, values: {"value": values},
          {**CHANNELS, "input_weight": of_state, "read_weight": of_state}, {"state": 9}),
+    Case("MoBA", "moba", "fla parallel_moba, flash-attn's part the script's", moba, options=MOBA,
+         sizes=SQUARE, key_heads=2),
     Case("Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
          lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
          {**DECAY, "skip": of_head}),
