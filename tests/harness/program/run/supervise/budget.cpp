@@ -32,7 +32,7 @@ result::Result alike(std::size_t softmax, std::size_t latte, std::size_t window,
                           cell("window", 50, window, spread)});
 }
 
-const std::map<std::string, double> seconds{{"softmax", 1}, {"latte", 1}, {"window", 50}};
+const std::map<std::string, double> seconds_of_three{{"softmax", 1}, {"latte", 1}, {"window", 50}};
 
 using Cells = std::set<std::string>;
 
@@ -51,17 +51,17 @@ TEST_CASE("a budget is read in seconds, minutes and hours", "[budget]") {
 
 TEST_CASE("all cells get the rounds that rank, then those of undecided statements", "[budget]") {
   const run::Budget budget(plenty);
-  const auto second = budget(alike(1, 1, 1), seconds);
+  const auto second = budget(alike(1, 1, 1), seconds_of_three);
   REQUIRE(second);
   CHECK(second->cells == Cells{"softmax", "latte", "window"});
   CHECK(second->begin == 1);
   CHECK(second->end == 2);
-  const auto further = budget(alike(3, 3, 3), seconds);
+  const auto further = budget(alike(3, 3, 3), seconds_of_three);
   REQUIRE(further);
   CHECK(further->cells == Cells{"softmax", "latte"});
   CHECK(further->begin == 3);
   // One that is behind catches up first.
-  const auto behind = budget(alike(5, 4, 3), seconds);
+  const auto behind = budget(alike(5, 4, 3), seconds_of_three);
   REQUIRE(behind);
   CHECK(behind->cells == Cells{"latte"});
   CHECK(behind->begin == 4);
@@ -69,23 +69,24 @@ TEST_CASE("all cells get the rounds that rank, then those of undecided statement
 
 TEST_CASE("a budget ends where all is decided, the time is up, or rounds are many", "[budget]") {
   const run::Budget budget(plenty);
-  CHECK_FALSE(budget(alike(3, 3, 3, 0.0005), seconds));
+  CHECK_FALSE(budget(alike(3, 3, 3, 0.0005), seconds_of_three));
   constexpr auto most = static_cast<std::size_t>(run::Budget::most_rounds);
-  CHECK_FALSE(budget(alike(most, most, 3), seconds));
+  CHECK_FALSE(budget(alike(most, most, 3), seconds_of_three));
   const run::Budget short_one(10);
-  CHECK_FALSE(short_one(alike(1, 1, 1), seconds));  // a round of all takes 52 s
-  CHECK(short_one(alike(3, 3, 3), seconds));
-  CHECK_FALSE(run::Budget(1)(alike(3, 3, 3), seconds));
+  CHECK_FALSE(short_one(alike(1, 1, 1), seconds_of_three));  // a round of all takes 52 s
+  CHECK(short_one(alike(3, 3, 3), seconds_of_three));
+  CHECK_FALSE(run::Budget(1)(alike(3, 3, 3), seconds_of_three));
 }
 
 TEST_CASE("of statements that do not all fit, the cheapest come first", "[budget]") {
   result::Result two = alike(3, 3, 3);
-  for (const auto& [label, length] : {std::pair("softmax", "long softmax"), {"latte", "long latte"}}) {
+  for (const auto& [label, length] :
+       {std::pair("softmax", "long softmax"), {"latte", "long latte"}}) {
     test::CellBuilder one("");
     static_cast<result::CellRecord&>(one) = cell(label, 1, 3, 0.2);
     two.cells.push_back(one.named(length).length(4096));
   }
-  std::map<std::string, double> own = seconds;
+  std::map<std::string, double> own = seconds_of_three;
   own["long softmax"] = own["long latte"] = 30;
   const auto all = run::Budget(plenty)(two, own);
   REQUIRE(all);
