@@ -22,6 +22,10 @@
 
 namespace attnbench {
 
+/// The greatest size of a cell: no machine has memory or time for more.
+constexpr std::int64_t max_size = std::int64_t{1} << 20;        ///< of batch, heads, widths, …
+constexpr std::int64_t longest_length = std::int64_t{1} << 26;  ///< tokens, and keys of a window
+
 /// What is wrong with an expression, as one clause for a message.
 class ExpressionError : public std::runtime_error {
  public:

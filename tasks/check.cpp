@@ -12,7 +12,6 @@
 #include <stdexcept>
 
 #include "core/tolerance.hpp"
-#include "tasks/forecast.hpp"
 #include "tasks/output_checks.hpp"
 
 namespace attnbench::tasks {
@@ -68,7 +67,7 @@ class WrongForm : public std::runtime_error {
 void require_form(const MixCase& mix, const Implementation& implementation,
                   const at::Tensor& output) {
   const Problem problem = mix.problem();
-  const std::vector<std::int64_t> shape{problem.batch, problem.heads, problem.length,
+  const std::vector<std::int64_t> shape{problem.batch, problem.heads, problem.length - mix.past,
                                         problem.value_dim};
   const std::string departure =
       form_mismatch(output, shape, scalar_type(problem.dtype), at::Device(problem.device));
@@ -83,13 +82,13 @@ at::Tensor composite_output(const MixCase& mix) {
   const Implementation& composite = mix.entry.implementations.front();
   if (mix.implementation.name == composite.name) return {};
   if (!composite.supports(mix.mechanism.options, mix.problem())) return {};
-  const Cost cost = composite.cost(mix.mechanism.options, mix.problem());
+  const Cost cost = mix.cost_of(composite);
   if (cost.minimal_bytes + cost.workspace_bytes >= naive_bytes_limit) return {};
   const at::NoGradGuard no_grad;
   try {
     Inputs own = mix.inputs;
     for (auto& [role, tensor] : own.tensors) tensor = tensor.detach().clone();
-    const at::Tensor output = composite.mix(mix.mechanism, own, nullptr).output;
+    const at::Tensor output = mix.output_of(composite, own);
     require_form(mix, composite, output);
     return output;
   } catch (const std::bad_alloc&) {
@@ -118,7 +117,7 @@ std::vector<double> rows_of_rounded(const MixCase& mix, const Problem& problem,
       value *= 1 + roundoff * share;
     }
   }
-  return reference_rows(mix.reference, mix.mechanism.options, problem, rounded, rows);
+  return mix.defined_rows(problem, rounded, rows);
 }
 
 /// Rows and their values by the definition.
@@ -132,8 +131,7 @@ struct ExpectedRows {
 
 ExpectedRows expected_rows(const MixCase& mix, const Problem& problem,
                            const reference::ReferenceInputs& exact, const Rows& rows) {
-  return {mix, problem, exact, rows,
-          reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows)};
+  return {mix, problem, exact, rows, mix.defined_rows(problem, exact, rows)};
 }
 
 /// The tolerance of a single row, in tolerances of the mean: the worst of a million rows has
@@ -231,11 +229,11 @@ CheckSection compared(const ExpectedRows& expected, const std::vector<double>& g
 /// allows.
 CheckSection check_within(const MixCase& mix, const Problem& problem, const at::Tensor& output,
                           const Rows& first, const RowBudget& budget, const Naive& naive) {
-  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
+  const reference::ReferenceInputs exact = mix.exact_inputs(problem);
   const auto check = [&](const Rows& rows) {
     return compared(expected_rows(mix, problem, exact, rows), rows_of(output, rows), naive);
   };
-  Rows rows = sampled_rows(problem, budget.fewest, mix.seed);
+  Rows rows = mix.rows(problem, budget.fewest, mix.seed);
   rows.insert(rows.end(), first.begin(), first.end());
   const double start = seconds_now();
   const CheckSection section = check(rows);
@@ -243,35 +241,15 @@ CheckSection check_within(const MixCase& mix, const Problem& problem, const at::
   const auto affordable = static_cast<std::int64_t>(
       std::min(static_cast<double>(budget.most), budget.seconds / std::max(once, 1e-9)));
   if (!section.ok() || affordable < 2 * budget.fewest) return section;
-  return check(sampled_rows(problem, affordable, mix.seed + 1));
+  return check(mix.rows(problem, affordable, mix.seed + 1));
 }
 
 }  // namespace
 
-MixCase case_of(const Registry& registry, const BlockMechanism& of, Mechanism& mechanism,
-                const Inputs& inputs, std::uint64_t seed) {
-  return {registry.entry(of.cell.mechanism),
-          chosen(registry, of.cell, of.forecast),
-          registry.reference(of.cell.mechanism),
-          mechanism,
-          inputs,
-          seed};
-}
-
-Problem MixCase::problem() const {
-  Problem own = mechanism.problem;
-  const at::ScalarType given = inputs.tensors.begin()->second.scalar_type();
-  for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::bfloat16, Dtype::float16}) {
-    if (scalar_type(dtype) == given) own.dtype = dtype;
-  }
-  return own;
-}
-
 CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                         const std::vector<double>& got, const std::vector<double>& naive) {
-  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
-  const std::vector<double> want =
-      reference_rows(mix.reference, mix.mechanism.options, problem, exact, rows);
+  const reference::ReferenceInputs exact = mix.exact_inputs(problem);
+  const std::vector<double> want = mix.defined_rows(problem, exact, rows);
   const Tolerance bars = tolerance(problem.dtype);
   const double floor = bars.smallest;
   const double error = relative_rms(got, want, floor);
@@ -315,7 +293,7 @@ CheckSection check_values(const MixCase& mix) {
   const Problem problem = mix.problem();
   const Snapshot before(read_by(mix.mechanism, mix.inputs));
   AfterCallCheck after_call;
-  const at::Tensor output = mix.implementation.mix(mix.mechanism, mix.inputs, nullptr).output;
+  const at::Tensor output = mix.output_of(mix.implementation, mix.inputs);
   require_form(mix, mix.implementation, output);
   if (const std::string why = after_call.failure(output); !why.empty()) return found_wrong(why);
   if (const std::string name = before.changed(); !name.empty()) {
@@ -333,9 +311,10 @@ CheckSection check_values(const MixCase& mix) {
   if (!section.ok() || !composite.defined() || cancels) return section;
   // Unsampled rows: those that differ most from the composite form's.
   const double bar = section.tolerance.value();
-  const Rows suspects = differing_rows(output, composite, 2 * row_factor * bar, max_suspects);
+  const Rows suspects = differing_rows(mix.with_real_rows(output), mix.with_real_rows(composite),
+                                       2 * row_factor * bar, max_suspects);
   if (suspects.empty()) return section;
-  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
+  const reference::ReferenceInputs exact = mix.exact_inputs(problem);
   const std::string wrong =
       wrong_row(expected_rows(mix, problem, exact, suspects), rows_of(output, suspects),
                 root_mean_square_of(composite), bar,
@@ -356,7 +335,7 @@ CheckSection check_output(const MixCase& mix, const Problem& problem, const at::
 
 CheckSection check_taken_rows(const MixCase& mix, const Problem& problem, const Rows& rows,
                               const std::vector<double>& got) {
-  const reference::ReferenceInputs exact = to_reference(mix.mechanism, mix.inputs);
+  const reference::ReferenceInputs exact = mix.exact_inputs(problem);
   return compared(expected_rows(mix, problem, exact, rows), got,
                   [](const Rows&) { return std::vector<double>{}; });
 }

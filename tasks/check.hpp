@@ -2,30 +2,11 @@
 // in double, beside the error of a naive run in the same dtype.
 #pragma once
 
+#include "tasks/mix_case.hpp"
 #include "tasks/output_checks.hpp"
-#include "tasks/reference_rows.hpp"
 #include "tasks/sections.hpp"
-#include "tasks/stack.hpp"
-#include "tasks/task.hpp"
 
 namespace attnbench::tasks {
-
-/// One mix to check. All references must outlive the check.
-struct MixCase {
-  const Entry& entry;
-  const Implementation& implementation;
-  const reference::Reference& reference;
-  Mechanism& mechanism;
-  const Inputs& inputs;
-  std::uint64_t seed = 0;
-
-  /// The mechanism's, in the dtype of the inputs, which may be narrower than its parameters.
-  Problem problem() const;
-};
-
-/// The case of the mix of a block. Refers to the arguments.
-MixCase case_of(const Registry& registry, const BlockMechanism& of, Mechanism& mechanism,
-                const Inputs& inputs, std::uint64_t seed);
 
 /// Compares rows of an output with the definition on `mix.inputs`: {verdict, reason?, rows, error,
 /// max_error, tolerance, naive_error?, rounding_error, reference}. error is the relative root mean
@@ -47,7 +28,7 @@ CheckSection check_rows(const MixCase& mix, const Problem& problem, const Rows& 
 /// one.
 CheckSection check_values(const MixCase& mix);
 
-/// Checks the output [B, H, T, Dv] of a finished call, on the inputs of that call: finite
+/// Checks the output [B, H, T, Dv] of a finished call (T without the past), on its inputs: finite
 /// everywhere, the rows `first` and sampled ones right. Takes as many rows, 4 to 4096, as the
 /// definition computes in `seconds`. Uses the naive run and rounding_error only where an error is
 /// above the plain tolerance. {verdict, reason?, rows, error, tolerance}.

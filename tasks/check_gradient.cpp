@@ -30,7 +30,7 @@ struct RowFunction {
 
 RowFunction row_function(const MixCase& mix, std::int64_t count) {
   const Problem problem = mix.problem();
-  RowFunction function{sampled_rows(problem, count, mix.seed + 1), {}, {}};
+  RowFunction function{mix.rows(problem, count, mix.seed + 1), {}, {}};
   const std::int64_t found = static_cast<std::int64_t>(function.rows.size());
   const at::Tensor some =
       seeded_normal({found, problem.value_dim}, mix.seed + 2, 1, scalar_type(problem.dtype));
@@ -169,7 +169,7 @@ Directions random_directions(const MixCase& mix, const Gradients& like) {
 
 Derivatives derivatives_of(const MixCase& mix, const Gradients& like, const RowFunction& function,
                            const FiniteDifference& by) {
-  const reference::ReferenceInputs inputs = to_reference(mix.mechanism, mix.inputs);
+  const reference::ReferenceInputs inputs = mix.exact_inputs(mix.problem());
   Derivatives derivatives;
   for (const auto& [role, direction] : random_directions(mix, like)) {
     derivatives[role] = {direction,
@@ -197,7 +197,7 @@ std::optional<double> error_together(const MixCase& mix, const Gradients& gradie
     along += (gradient * direction).sum().item<double>();
   }
   const double difference =
-      central_difference(mix, to_reference(mix.mechanism, mix.inputs), directions, function, by);
+      central_difference(mix, mix.exact_inputs(mix.problem()), directions, function, by);
   const double scale = least * std::sqrt(static_cast<double>(gradients.size()));
   return std::abs(along - difference) / std::max(scale, std::abs(difference));
 }

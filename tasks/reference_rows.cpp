@@ -12,10 +12,54 @@
 
 namespace attnbench::tasks {
 
-Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed) {
-  const std::int64_t sides = problem.batch * problem.heads;
-  const std::int64_t total = sides * problem.length;
+namespace {
+
+/// The tokens t of sequences b that have rows, ordered by t, then b.
+class RowTokens {
+ public:
+  RowTokens(const Problem& problem, const at::Tensor& real)
+      : batch_(problem.batch), count_(problem.batch * problem.length) {
+    if (!real.defined()) return;
+    const at::Tensor shown =
+        real.narrow(1, 0, problem.length).transpose(0, 1).to(at::kByte).cpu().contiguous();
+    const auto* const values = shown.data_ptr<std::uint8_t>();
+    for (std::int64_t i = 0; i < count_; ++i) {
+      if (values[i] != 0) places_.push_back(i);
+    }
+    count_ = static_cast<std::int64_t>(places_.size());
+    masked_ = true;
+  }
+
+  std::int64_t count() const { return count_; }
+  reference::RowIndex row(std::int64_t index, std::int64_t head) const {
+    const std::int64_t place = masked_ ? places_[static_cast<std::size_t>(index)] : index;
+    return {place % batch_, head, place / batch_};
+  }
+  /// The sequences that have the token of `index`, the first or the last one.
+  std::int64_t sequences_at(std::int64_t index) const {
+    if (!masked_) return batch_;
+    const std::int64_t token = row(index, 0).t;
+    return std::count_if(places_.begin(), places_.end(),
+                         [&](std::int64_t place) { return place / batch_ == token; });
+  }
+
+ private:
+  std::int64_t batch_;
+  std::int64_t count_;
+  bool masked_ = false;
+  std::vector<std::int64_t> places_;
+};
+
+}  // namespace
+
+Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed,
+                  const at::Tensor& real) {
+  const RowTokens tokens(problem, real);
+  const std::int64_t total = tokens.count() * problem.heads;
   count = std::min(count, total);
+  if (count == 0) return {};
+  const std::int64_t first_rows = tokens.sequences_at(0) * problem.heads;
+  const std::int64_t last_rows = tokens.sequences_at(tokens.count() - 1) * problem.heads;
   std::mt19937_64 random(seed);
   Rows rows;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -23,12 +67,15 @@ Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed
     const std::int64_t begin = i * total / count;
     const std::int64_t end = (i + 1) * total / count;
     std::int64_t at = std::uniform_int_distribution<std::int64_t>(begin, end - 1)(random);
-    if (i == 0) at = std::min(at, sides - 1);
-    if (i == count - 1) at = std::max(at, total - sides);
-    const std::int64_t side = at % sides;
-    rows.push_back({side / problem.heads, side % problem.heads, at / sides});
+    if (i == 0) at = std::min(at, first_rows - 1);
+    if (i == count - 1) at = std::max(at, total - last_rows);
+    rows.push_back(tokens.row(at / problem.heads, at % problem.heads));
   }
   return rows;
+}
+
+bool is_real(const Inputs& inputs, const reference::RowIndex& row) {
+  return !inputs.key_mask.defined() || inputs.key_mask[row.b][row.t].item<bool>();
 }
 
 namespace {

@@ -14,8 +14,14 @@ namespace attnbench::tasks {
 using Rows = std::vector<reference::RowIndex>;
 
 /// `count` rows of [B, H, T], or all where there are fewer, spread evenly over t, the first and the
-/// last token included; `seed` determines batch, head and the position within each stretch.
-Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed);
+/// last token included; `seed` determines batch, head and the position within each stretch. Those
+/// of tokens that are hidden in `real`, [B, T or more] bool, are none; undefined = all are real.
+Rows sampled_rows(const Problem& problem, std::int64_t count, std::uint64_t seed,
+                  const at::Tensor& real = {});
+
+/// Whether the row's own token is one of the sequence, and no padding of it. Inputs of the pattern
+/// cross have no mask of their queries.
+bool is_real(const Inputs& inputs, const reference::RowIndex& row);
 
 /// A tensor of up to four dimensions, from any device, as a reference reads it; keeps denormal
 /// numbers whatever the mode of this process.

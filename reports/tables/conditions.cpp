@@ -25,6 +25,17 @@ std::string dtype_of(const CellRecord& cell) {
   return dtype + " with autocast to " + text::human_value(*autocast);
 }
 
+/// A provenance row with what most cells do not have: "2,048 tokens" before theirs, lengths of their
+/// own.
+Json full_row(const CellRecord& cell) {
+  Json row = provenance_row(cell);
+  const auto past = value_of(cell, "past");
+  row["past"] = past && *past != 0 ? text_of(past) + " tokens" : "";
+  const auto lengths = value_of(cell, "lengths");
+  row["lengths"] = lengths && *lengths != "" ? text_of(lengths) : "";
+  return row;
+}
+
 /// "B·T=2048" where batch and length both vary and their product does not.
 std::string constant_tokens(const Panel& panel) {
   std::set<double> batches;
@@ -87,6 +98,8 @@ std::string shared_settings(const Panel& panel) {
       {"batch", "B="},
       {"heads", "H="},
       {"length", "T="},
+      {"past", "after "},
+      {"lengths", "lengths "},
       {"head_dim", "D="},
       {"latents", "latents per head "},
       {"pattern", ""},
@@ -95,7 +108,7 @@ std::string shared_settings(const Panel& panel) {
       {"device", ""}};
   std::vector<std::set<std::string>> values(named.size());
   for (const Placed& placed : panel.cells) {
-    const Json row = provenance_row(*placed.cell);
+    const Json row = full_row(*placed.cell);
     for (std::size_t i = 0; i < named.size(); ++i) {
       values[i].insert(row.at(named[i].first).get<std::string>());
     }
@@ -103,7 +116,7 @@ std::string shared_settings(const Panel& panel) {
   std::string text = constant_tokens(panel);
   for (std::size_t i = 0; i < named.size(); ++i) {
     values[i].erase(missing);  // softmax has no latents; those that do may still share theirs
-    if (values[i].size() != 1) continue;
+    if (values[i].size() != 1 || values[i].begin()->empty()) continue;
     if (!text.empty()) text += ", ";
     text += named[i].second;
     text += *values[i].begin();
@@ -114,6 +127,7 @@ std::string shared_settings(const Panel& panel) {
 std::string axis_title(const std::string& axis) {
   static const std::map<std::string, std::string> words{
       {"length", "length T (tokens)"},
+      {"past", "tokens before"},
       {"latents_total", "latents, all heads together"},
       {"latents_per_head", "latents per head"},
       {"size_per_head", "size per head"},

@@ -13,8 +13,9 @@ namespace attnbench::tasks::call {
 /// One mix inside a target, with its inputs there.
 struct InnerMix {
   Mechanism& mechanism;
-  Inputs inputs;
-  std::size_t block = 0;  ///< of a model
+  Inputs inputs;           ///< of all tokens, those of the past included
+  std::size_t block = 0;   ///< of a model
+  std::int64_t past = 0;   ///< tokens before those that it mixes
 };
 
 class BenchmarkTarget {
@@ -22,6 +23,8 @@ class BenchmarkTarget {
   virtual ~BenchmarkTarget() = default;
   /// The timed body.
   virtual at::Tensor forward() = 0;
+  /// Returns to where the timed body begins. Precedes each call of it, unclocked.
+  virtual void rewind() {}
   /// Every tensor that the pass reads and that gets a gradient in a backward pass.
   virtual std::vector<at::Tensor> leaves() const = 0;
   virtual std::vector<std::int64_t> output_shape() const = 0;
@@ -31,6 +34,8 @@ class BenchmarkTarget {
   virtual void exchange(std::vector<CallInput>& others) = 0;
   /// Whether forward() returns the output of its only mix.
   virtual bool is_mix() const { return false; }
+  /// The bytes of the state from which the timed body continues; 0 = it has none.
+  virtual std::int64_t state_bytes() const { return 0; }
   virtual std::size_t mixes() const { return 1; }
   /// The mechanism and the inputs of mix `index`, of a model that of block `index`.
   virtual InnerMix mix(std::size_t index) = 0;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "tasks/continuation.hpp"
 #include "tasks/forecast.hpp"
+#include "tasks/ragged.hpp"
 #include "tasks/settings.hpp"
 
 namespace attnbench::tasks::call {
@@ -190,9 +192,57 @@ double predicted_peak_bytes(const Cost& mix, const CallSettings& settings,
   return peak;
 }
 
+/// Throws UsageError where a call that continues from a state is said to do what none does.
+void require_continuable(const CallSettings& settings, const std::string& scope) {
+  const auto refuse = [&](const std::string& why) {
+    return UsageError("past " + std::to_string(settings.past) + ": " + why);
+  };
+  if (settings.problem.pattern != Pattern::causal) {
+    throw refuse(std::string("only causal tokens continue from a state, not ") +
+                 to_string(settings.problem.pattern) + ": say causal, or past 0");
+  }
+  if (settings.has_backward()) {
+    throw refuse("a state has no gradient, and the pass is " +
+                 std::string(to_string(settings.pass)) + ": say forward, or past 0");
+  }
+  if (scope != "mix") {
+    throw refuse("the mix alone continues from a state, and the scope is " + scope +
+                 ": say mix, or past 0; `decode` continues whole models");
+  }
+  if (!settings.lengths.empty()) {
+    throw refuse("sequences of several lengths after one past are not measured: say past or "
+                 "lengths");
+  }
+}
+
+/// Turns the forecast of a mix of all tokens into that of those after the past.
+void continue_from_past(TaskForecast& forecast, const Registry& registry, const ResolvedCell& cell,
+                        const CallSettings& settings) {
+  {
+    const SingleThread alone;
+    forecast.support = has_state(*make_on_cpu(registry, cell, forecast), forecast.problem);
+  }
+  if (!forecast.support) return;
+  const Cost whole = forecast.cost;
+  Problem past = forecast.problem;
+  past.length = past.key_length = settings.past;
+  forecast.cost = block_cost(chosen(registry, cell, forecast), forecast.options, past,
+                             settings.problem.length);
+  forecast.problem.length = settings.problem.length;
+  // Inputs and outputs of all tokens, a saved state and a working one.
+  forecast.peak_bytes =
+      whole.minimal_bytes + 2 * whole.state_bytes + forecast.cost.workspace_bytes;
+}
+
 }  // namespace
 
 const char* to_string(Pass pass) { return name_of(passes, pass); }
+
+Problem CallSettings::whole_problem() const {
+  Problem whole = problem;
+  if (past > 0) whole.length = whole.key_length;
+  return whole;
+}
 
 std::vector<Option> declared_kinds() {
   return {text_setting("pattern", "causal", "which keys a query sees",
@@ -226,6 +276,12 @@ std::vector<Option> declared_settings() {
   settings.push_back(integer_setting("length", 1024, "query tokens T"));
   settings.push_back(
       integer_setting("key_length", 0, "key tokens, for the pattern cross; 0 = length", 0));
+  settings.push_back(integer_setting(
+      "past", 0,
+      "tokens of a causal sequence before these, read into a state outside the clock, from which "
+      "the mix continues, as the next chunk of a prefill; 0 = a whole sequence, without a state",
+      0));
+  settings.push_back(lengths_setting());
   append(settings, declared_kinds());
   return settings;
 }
@@ -240,13 +296,19 @@ CallSettings settings_from(const Options& said) {
   settings.scope = settings.model ? Scope::layer : scope_from(scope);
   settings.positions = training::positions_from(said.text("positions"));
   settings.input_scale = said.number("input_scale");
+  settings.lengths = lengths_from(said, settings.problem);
+  if (said.has("past")) settings.past = said.integer("past");
+  if (settings.past > 0) {
+    require_continuable(settings, scope);
+    settings.problem.key_length += settings.past;
+  }
   return settings;
 }
 
 TaskForecast forecast_call(const Registry& registry, const ResolvedCell& cell,
                            const CallSettings& settings) {
   const auto alone = [&](const ResolvedCell& one) {
-    TaskForecast forecast = forecast_mix(registry, one, settings.problem);
+    TaskForecast forecast = forecast_mix(registry, one, settings.whole_problem());
     add_call_cost(forecast, registry, one, settings);
     return forecast;
   };
@@ -264,6 +326,7 @@ void add_call_cost(TaskForecast& forecast, const Registry& registry, const Resol
   }
   forecast.support = positions_support(settings);
   if (!forecast.support) return;
+  if (settings.past > 0) return continue_from_past(forecast, registry, cell, settings);
   RoleInputs inputs;
   if (settings.scope != Scope::mix) {
     const SingleThread alone;
@@ -274,7 +337,16 @@ void add_call_cost(TaskForecast& forecast, const Registry& registry, const Resol
     inputs.latents = stream_tokens(*mechanism);
   }
   forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, inputs);
-  forecast.cost = timed_cost(forecast.cost, settings, inputs);
+  if (settings.lengths.empty()) {
+    forecast.cost = timed_cost(forecast.cost, settings, inputs);
+    return;
+  }
+  const Implementation& implementation = chosen(registry, cell, forecast);
+  forecast.cost = ragged_cost(forecast.problem, settings.lengths, [&](const Problem& problem) {
+    CallSettings some = settings;
+    some.problem = problem;
+    return timed_cost(implementation.cost(forecast.options, problem), some, inputs);
+  });
 }
 
 }  // namespace attnbench::tasks::call

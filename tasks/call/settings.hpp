@@ -1,5 +1,9 @@
 // Settings of a timed call, which say what is inside the clock, and its forecast.
 //
+// A call may continue: of `past` tokens, which are read into a state before the clock starts, it
+// mixes the `length` tokens that follow. Its problem then has more keys than queries, and the last
+// query is at the last key.
+//
 // Its FLOPs and bytes are those of the timed passes and of the projections inside the clock. A
 // backward pass reads the inputs, the saved tensors and the output's gradient, and writes the
 // inputs' gradients; it need not compute exponentials again, so none are counted for it. Rotations
@@ -7,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "attention/layer.hpp"
 #include "tasks/task.hpp"
@@ -20,7 +25,8 @@ enum class Pass { forward, backward, forward_backward };
 const char* to_string(Pass pass);
 
 struct CallSettings {
-  Problem problem;  ///< `gradient` is set where the pass has a backward
+  /// `gradient` is set where the pass has a backward; key_length counts the past.
+  Problem problem;
   Pass pass = Pass::forward;
   Scope scope = Scope::mix;                     ///< of the attention; `layer` inside a model
   std::optional<training::ModelOptions> model;  ///< of the scope `model`
@@ -28,17 +34,22 @@ struct CallSettings {
   /// `model` are the model's.
   training::Positions positions = training::Positions::none;
   double input_scale = 1;
+  std::int64_t past = 0;  ///< tokens in the state from which the call continues; 0 = no state
+  std::vector<std::int64_t> lengths = {};  ///< of each sequence; empty = all are problem.length
 
   bool has_backward() const { return pass != Pass::forward; }
+  /// The problem of all tokens, those of the past included: what the mechanism is made for.
+  Problem whole_problem() const;
 };
 
-/// All settings: sizes, length, key_length and declared_kinds().
+/// All settings: sizes, length, key_length, past, lengths and declared_kinds().
 std::vector<Option> declared_settings();
 /// The settings that do not depend on the length: pattern, pass, scope, and those of the scope
 /// `model`.
 std::vector<Option> declared_kinds();
 
-/// Reads `length` and the settings above. Throws UsageError where sizes contradict each other.
+/// Reads `length` and the settings above. Throws UsageError where sizes contradict each other, and
+/// where `past` or `lengths` go with other settings.
 CallSettings settings_from(const Options& settings);
 
 /// The forecast of the call of `settings`; `support` is no, with the reason, where the cell cannot

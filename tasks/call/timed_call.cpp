@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tasks/forecast.hpp"
+#include "tasks/ragged.hpp"
 
 namespace attnbench::tasks::call {
 namespace {
@@ -30,7 +31,9 @@ TimedCall::TimedCall(const Registry& registry, ResolvedCell cell, TaskForecast f
 void TimedCall::prepare(std::uint64_t seed) {
   seed_ = seed;
   at::manual_seed(seed);
-  target_ = make_target(mixers(registry_, cell_, forecast_), settings_, seed);
+  TaskForecast whole = forecast_;
+  whole.problem = settings_.whole_problem();
+  target_ = make_target(mixers(registry_, cell_, whole), settings_, seed);
   leaves_ = target_->leaves();
   if (!settings_.has_backward()) return;
   upstream_ = seeded_normal(target_->output_shape(), seed + 1, 1,
@@ -51,6 +54,7 @@ Body TimedCall::body() {
       const at::NoGradGuard no_grad;
       output_ = forward();
     };
+    if (settings_.past > 0) body.before = [this] { target_->rewind(); };
   } else if (settings_.pass == Pass::forward_backward) {
     body.call = [this] {
       const at::AutoGradMode with_grad(true);
@@ -83,8 +87,10 @@ void TimedCall::make_fresh() {
 }
 
 MixCase TimedCall::case_of(const InnerMix& inner, std::uint64_t seed) const {
-  return attnbench::tasks::case_of(registry_, mechanism_of(cell_, forecast_, inner.block),
-                                   inner.mechanism, inner.inputs, seed);
+  MixCase mix = attnbench::tasks::case_of(registry_, mechanism_of(cell_, forecast_, inner.block),
+                                          inner.mechanism, inner.inputs, seed);
+  mix.past = inner.past;
+  return mix;
 }
 
 CheckSection TimedCall::check(std::uint64_t seed) {
@@ -101,6 +107,7 @@ CheckSection TimedCall::check(std::uint64_t seed) {
 
 Values TimedCall::metered_forward(MemoryMeter& meter, std::int64_t input_bytes) {
   const at::NoGradGuard no_grad;
+  target_->rewind();
   const std::int64_t before = meter.live_bytes();
   meter.reset_peak();
   const at::Tensor output = forward();
@@ -138,6 +145,17 @@ Values TimedCall::metered(MemoryMeter& meter) {
           {"gradient_bytes", gradients},
           {"workspace_bytes", std::max<std::int64_t>(0, beyond)},
           {"peak_bytes", peak}};
+}
+
+at::Tensor TimedCall::forward_again() {
+  target_->rewind();
+  return forward();
+}
+
+Values TimedCall::metrics() const {
+  Values metrics = padding_metrics(settings_.lengths);
+  if (const std::int64_t bytes = target_->state_bytes(); bytes > 0) metrics["state_bytes"] = bytes;
+  return metrics;
 }
 
 void TimedCall::clear_gradients() {

@@ -44,10 +44,16 @@ class TimedCall {
   /// use at once beyond all of those. peak: all tensors of the process at the worst moment.
   Values metered(MemoryMeter& meter);
 
+  /// The record's metrics of what is not an ordinary call: those of padding, and the bytes of the
+  /// state from which it continues.
+  Values metrics() const;
+
   const TaskForecast& forecast() const { return forecast_; }
 
  private:
   at::Tensor forward() { return target_->forward(); }
+  /// The call as if it were the first one.
+  at::Tensor forward_again();
   void clear_gradients();
   void make_fresh();
   MixCase case_of(const InnerMix& inner, std::uint64_t seed) const;

@@ -98,7 +98,7 @@ CheckSection TimedCall::checked_again(std::uint64_t seed, int round, double seco
   const Tolerance bars = tolerance(case_of(first, seed).problem().dtype);
 
   AfterCallCheck after_call;
-  at::Tensor repeated = forward();
+  at::Tensor repeated = forward_again();
   if (const std::string why = after_call.failure(repeated); !why.empty()) return found_wrong(why);
   const std::string mismatch =
       form_mismatch(timed, target_->output_shape(), scalar_type(settings_.problem.dtype),
@@ -153,10 +153,12 @@ CheckSection TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed,
     Rows renewed;
     for (std::size_t i = 0; i < fresh_->copies().size(); ++i) {
       const std::int64_t token = fresh_->last_token(i);
-      if (token < 0 || token >= problem.length) continue;
+      if (token < 0 || token >= problem.length - mix.past) continue;
       const bool first = (i + static_cast<std::size_t>(round)) % 2 == 0;
-      renewed.push_back(first ? reference::RowIndex{0, 0, token}
-                              : reference::RowIndex{problem.batch - 1, problem.heads - 1, token});
+      const reference::RowIndex row = first ? reference::RowIndex{0, 0, token}
+                                            : reference::RowIndex{problem.batch - 1,
+                                                                  problem.heads - 1, token};
+      if (is_real(mix.inputs, row)) renewed.push_back(row);
     }
     at::Tensor output = timed;
     if (!target_->is_mix()) {

@@ -1,14 +1,17 @@
 // The decode task: one token at a time from a state. The time of a step and the size of the state
 // against the length of the context, with prefill and generation beside them.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "attention/layer.hpp"
 #include "tasks/check.hpp"
+#include "tasks/continuation.hpp"
 #include "tasks/decode/generation.hpp"
 #include "tasks/decode/model_decode.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/output_checks.hpp"
+#include "tasks/ragged.hpp"
 #include "tasks/settings.hpp"
 
 namespace attnbench::tasks {
@@ -18,23 +21,10 @@ namespace {
 /// The time that the definition may take for rows of the context.
 constexpr double prefill_seconds = 0.1;
 
-Problem longer_by(Problem problem, std::int64_t tokens) {
-  problem.length = problem.key_length = problem.length + tokens;
-  return problem;
-}
-
-/// The cost of the context with one more token, less that of the context. A step must read the
-/// state and one token, and write one; its few exponentials are not counted.
+/// The cost of one more token; its few exponentials are not counted.
 Cost step_cost(const Implementation& implementation, const Options& options,
                const Problem& context) {
-  const Cost before = implementation.cost(options, context);
-  const Cost after = implementation.cost(options, longer_by(context, 1));
-  Cost cost;
-  cost.model_flops = after.model_flops - before.model_flops;
-  cost.executed_flops = cost.model_flops;
-  cost.minimal_bytes = before.state_bytes + after.minimal_bytes - before.minimal_bytes;
-  cost.state_bytes = before.state_bytes;
-  return cost;
+  return continued_cost(implementation, options, context, 1);
 }
 
 /// The cost of all steps: a state that grows is read at its mean size, that of the middle step.
@@ -45,16 +35,6 @@ Cost steps_cost(const Implementation& implementation, const Options& options,
     *part *= static_cast<double>(steps);
   }
   return cost;
-}
-
-/// Makes a state with room for one token, which costs nothing.
-Support has_state(const Mechanism& mechanism, const Problem& problem) {
-  try {
-    mechanism.empty_state(problem.batch, 1, at::TensorOptions().dtype(scalar_type(problem.dtype)));
-    return {};
-  } catch (const UnsupportedError& error) {
-    return Support::no(error.what());
-  }
 }
 
 /// What rotating the queries and keys of a context takes at its peak: copies in float32 at least.
@@ -152,11 +132,12 @@ class DecodeWork final : public Work {
     timed.add_part("prefill", check_prefill(context), "a timed prefill: ");
     const auto batch = static_cast<double>(forecast_.problem.batch);
     const auto steps = static_cast<double>(generation_->steps());
-    const std::int64_t length = generation_->context_length();
-    sections.metrics = {
-        {"state_bytes", generation_->empty_state(length).bytes()},
-        {"tokens_per_second", batch * steps / generation},
-        {"prefill_tokens_per_second", batch * static_cast<double>(length) / prefill}};
+    const auto context_tokens = static_cast<double>(generation_->context_tokens());
+    sections.metrics = padding_metrics(generation_->lengths());
+    sections.metrics["state_bytes"] =
+        generation_->empty_state(generation_->context_length()).bytes();
+    sections.metrics["tokens_per_second"] = batch * steps / generation;
+    sections.metrics["prefill_tokens_per_second"] = context_tokens / prefill;
     return sections;
   }
 
@@ -172,6 +153,13 @@ class DecodeWork final : public Work {
             generation_->mechanism(),
             inputs,
             context.seed() + 1000 * static_cast<std::uint64_t>(context.round())};
+  }
+
+  /// A sequence without padding.
+  std::int64_t longest_context() const {
+    const std::vector<std::int64_t>& lengths = generation_->lengths();
+    if (lengths.empty()) return forecast_.problem.batch - 1;
+    return std::max_element(lengths.begin(), lengths.end()) - lengths.begin();
   }
 
   /// How an output of `length` tokens differs from the expected form; empty if it does not.
@@ -242,7 +230,7 @@ class DecodeWork final : public Work {
     const FreshInputs& fresh = *generation_->fresh();
     Rows renewed;
     for (std::size_t i = 0; i < fresh.copies().size(); ++i) {
-      renewed.push_back({problem.batch - 1, problem.heads - 1, fresh.last_token(i)});
+      renewed.push_back({longest_context(), problem.heads - 1, fresh.last_token(i)});
     }
     return check_output(case_of(inputs, context), problem, output, renewed, prefill_seconds);
   }
@@ -263,6 +251,7 @@ class DecodeTask final : public Task {
   std::vector<Option> settings() const override {
     std::vector<Option> declared = size_settings();
     declared.push_back(integer_setting("length", 1024, "tokens of context before the step"));
+    declared.push_back(lengths_setting());
     declared.push_back(integer_setting("steps", 16, "tokens generated one after the other"));
     declared.push_back(text_setting("scope", "mix",
                                     "mix: the mixing alone, from its own state; model: a whole "
@@ -299,6 +288,12 @@ class DecodeTask final : public Task {
     const std::string positions = cell.settings.text("positions");
     const bool rotary = positions == "rotary" && !model;
     TaskForecast forecast = forecast_mix(registry, cell, problem_from(cell.settings));
+    const std::vector<std::int64_t> lengths = lengths_from(cell.settings, forecast.problem);
+    if (model && !lengths.empty()) {
+      throw UsageError(
+          "contexts of several lengths are decoded by the mix alone, and the scope is model: say "
+          "scope mix, or leave lengths out");
+    }
     if (!forecast.support) return forecast;
     if (!model && positions != "none" && !rotary) {
       forecast.support = Support::no(positions +
@@ -314,16 +309,23 @@ class DecodeTask final : public Task {
     }
     if (!forecast.support) return forecast;
     const Implementation& implementation = chosen(registry, cell, forecast);
-    const Cost prefill = forecast.cost;
-    forecast.prefill_cost = prefill;
-    forecast.cost = step_cost(implementation, forecast.options, forecast.problem);
+    const Options& options = forecast.options;
+    const double reading_bytes = forecast.cost.workspace_bytes;
     forecast.calls = cell.settings.integer("steps");
-    forecast.calls_cost =
-        steps_cost(implementation, forecast.options, forecast.problem, forecast.calls);
+    const auto cost_by = [&](const std::function<Cost(const Problem&)>& of) {
+      return ragged_cost(forecast.problem, lengths, of);
+    };
+    forecast.prefill_cost =
+        cost_by([&](const Problem& some) { return implementation.cost(options, some); });
+    forecast.cost =
+        cost_by([&](const Problem& some) { return step_cost(implementation, options, some); });
+    forecast.calls_cost = cost_by([&](const Problem& some) {
+      return steps_cost(implementation, options, some, forecast.calls);
+    });
     // Inputs and outputs of context and steps, a saved state and a working one.
     const Cost whole =
-        implementation.cost(forecast.options, longer_by(forecast.problem, forecast.calls));
-    forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + prefill.workspace_bytes +
+        implementation.cost(options, longer_by(forecast.problem, forecast.calls));
+    forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + reading_bytes +
                           (rotary ? rotation_bytes(forecast.problem) : 0);
     if (model) return forecast_model_decode(registry, cell, std::move(forecast));
     return forecast;

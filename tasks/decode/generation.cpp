@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 #include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/layer.hpp"
 #include "tasks/forecast.hpp"
+#include "tasks/ragged.hpp"
 
 namespace attnbench::tasks::decode {
 namespace {
@@ -13,23 +15,13 @@ namespace {
 /// The base of rotary positions' angles, as in an attention layer: Su et al. 2021, section 3.2.2.
 constexpr double kRotaryBase = 10000;
 
-/// `count` tokens from token `begin` on, of every role that has tokens, without a copy.
-Inputs slice(const Mechanism& mechanism, const Inputs& inputs, std::int64_t begin,
-             std::int64_t count) {
-  Inputs some = inputs;
-  for (const Role& role : mechanism.roles()) {
-    if (role.source == Source::latent_stream) continue;
-    some.tensors[role.name] = inputs[role.name].narrow(2, begin, count);
-  }
-  return some;
-}
-
 }  // namespace
 
 Generation::Generation(const Registry& registry, const ResolvedCell& cell,
                        const TaskForecast& forecast, std::uint64_t seed)
     : problem_(forecast.problem),
       context_length_(forecast.problem.length),
+      lengths_(lengths_from(cell.settings, forecast.problem)),
       implementation_(chosen(registry, cell, forecast)),
       rotary_(cell.settings.text("positions") == "rotary") {
   at::manual_seed(seed);
@@ -39,10 +31,18 @@ Generation::Generation(const Registry& registry, const ResolvedCell& cell,
   mechanism_ = make_mechanism(registry, cell, whole);
   inputs_ = random_inputs(*mechanism_, seed, cell.settings.number("input_scale"),
                           /*requires_grad=*/false);
-  context_ = slice(*mechanism_, inputs_, 0, context_length_);
+  inputs_.key_mask =
+      real_tokens(lengths_, context_length_ + steps, Padding::before, problem_.device);
+  context_ = token_slice(*mechanism_, inputs_, 0, context_length_);
   for (std::int64_t i = 0; i < steps; ++i) {
-    steps_.push_back(slice(*mechanism_, inputs_, context_length_ + i, 1));
+    steps_.push_back(token_slice(*mechanism_, inputs_, context_length_ + i, 1));
+    steps_.back().key_mask.reset();  // all tokens of a step are real
   }
+}
+
+std::int64_t Generation::context_tokens() const {
+  if (lengths_.empty()) return problem_.batch * context_length_;
+  return std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
 }
 
 Problem Generation::problem_of(std::int64_t length) const {

@@ -9,38 +9,26 @@
 #include <vector>
 
 #include "core/json_object.hpp"
+#include "tasks/continuation.hpp"
 #include "tasks/fresh_inputs.hpp"
 #include "tasks/task.hpp"
 
 namespace attnbench::tasks::decode {
 
-/// A state that can be reset, always at the same addresses: a recorded step reads it there, even
-/// where a mechanism replaces the tensors of its state.
-class ResettableState {
- public:
-  explicit ResettableState(State saved)
-      : saved_(std::move(saved)), home_(saved_.clone()), state_(home_) {}
-
-  void reset() {
-    for (const auto& [name, tensor] : saved_.tensors) home_.tensors.at(name).copy_(tensor);
-    state_ = home_;
-  }
-  State& state() { return state_; }
-
- private:
-  const State saved_;
-  const State home_;
-  State state_;  ///< the one that steps advance
-};
-
+/// Contexts of several lengths are padded in front, so that each ends beside the token that
+/// continues it: windows and decays count from there. Their padding is masked.
 class Generation {
  public:
   /// Makes mechanism and inputs from `seed`. `forecast` is that of a supported cell, its length
-  /// that of the context; `registry` must outlive this object.
+  /// that of the longest context; `registry` must outlive this object.
   Generation(const Registry& registry, const ResolvedCell& cell, const TaskForecast& forecast,
              std::uint64_t seed);
 
   std::int64_t context_length() const { return context_length_; }
+  /// The tokens of each context, where they differ; else none.
+  const std::vector<std::int64_t>& lengths() const { return lengths_; }
+  /// The real tokens of all contexts together.
+  std::int64_t context_tokens() const;
   std::int64_t steps() const { return static_cast<std::int64_t>(steps_.size()); }
   Mechanism& mechanism() const { return *mechanism_; }
   /// The inputs of the context and all steps.
@@ -85,6 +73,7 @@ class Generation {
 
   const Problem problem_;
   const std::int64_t context_length_;
+  const std::vector<std::int64_t> lengths_;
   const Implementation implementation_;
   const bool rotary_;
   std::shared_ptr<Mechanism> mechanism_;

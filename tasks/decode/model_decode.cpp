@@ -11,6 +11,7 @@
 #include "attention/layer.hpp"
 #include "core/tolerance.hpp"
 #include "tasks/check.hpp"
+#include "tasks/continuation.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/fresh_inputs.hpp"
 #include "tasks/output_checks.hpp"
@@ -140,12 +141,7 @@ class ModelDecodeWork final : public Work {
     const MixCase mix =
         case_of(registry_, mechanism_of(cell_, forecast_, block), mechanism, inputs, seed);
     const auto part = [&](std::int64_t begin, std::int64_t count) {
-      Inputs some = inputs;
-      for (const Role& role : mechanism.roles()) {
-        if (role.source == Source::latent_stream) continue;
-        some.tensors[role.name] = inputs[role.name].narrow(2, begin, count);
-      }
-      return some;
+      return token_slice(mechanism, inputs, begin, count);
     };
     State state =
         mechanism.empty_state(mix.problem().batch, length_ + steps_,

@@ -23,6 +23,7 @@ class KernelWork final : public Work {
     RunSections sections;
     sections.chosen = chosen_section(timed_call_.forecast());
     if (context.round() == 0) sections.memory = timed_call_.metered(context.memory());
+    sections.metrics = timed_call_.metrics();
     context.measure(to_string(settings_.pass), timed_call_.body());
     sections.timed_check = timed_call_.timed_check(context.seed(), context.round());
     return sections;

@@ -54,6 +54,29 @@ TEST_CASE("all of few rows are sampled, and every batch and head is reached", "[
   CHECK(sides.size() == 4);
 }
 
+TEST_CASE("rows are sampled among the tokens of a mask alone", "[rows]") {
+  const Problem problem = sized(3, 2, 40);
+  const std::int64_t lengths[] = {40, 1, 13};
+  at::Tensor real = at::zeros({3, 44}, at::kBool);
+  for (std::int64_t b = 0; b < 3; ++b) real[b].narrow(0, 0, lengths[b]).fill_(true);
+  std::set<std::int64_t> sequences;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const tasks::Rows rows = tasks::sampled_rows(problem, 32, seed, real);
+    CHECK(places(rows).size() == 32);
+    CHECK(rows.front().t == 0);
+    CHECK(rows.back().t == 39);
+    for (const auto& row : rows) {
+      CHECK(row.t < lengths[row.b]);
+      sequences.insert(row.b);
+    }
+  }
+  CHECK(sequences.size() == 3);
+  CHECK(places(tasks::sampled_rows(problem, 1000, 1, real)).size() == 2 * (40 + 1 + 13));
+  const at::Tensor all = at::ones({3, 40}, at::kBool);
+  CHECK((places(tasks::sampled_rows(problem, 32, 7, all)) ==
+         places(tasks::sampled_rows(problem, 32, 7))));
+}
+
 TEST_CASE("reference rows keep their order whatever the number of threads", "[rows]") {
   const reference::Reference echo = [](const Options&, const Problem& problem,
                                        const reference::ReferenceInputs&,

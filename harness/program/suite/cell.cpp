@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/errors.hpp"
 #include "core/failure.hpp"
 #include "core/hash.hpp"
 #include "core/option_json.hpp"
 #include "core/process/python_word.hpp"
+#include "core/sequence_lengths.hpp"
 #include "core/sizes.hpp"
 #include "core/text/format.hpp"
 #include "core/text/printable.hpp"
@@ -72,6 +74,34 @@ class CellMaker {
     }
   }
 
+  /// Of a ragged batch `lengths` becomes the shortest text of them, `batch` their number and
+  /// `length` the longest: what is said otherwise is refused, but for a shape's.
+  void take_lengths(const std::vector<Option>& settings) {
+    const auto declared = [&](const char* name) {
+      return std::any_of(settings.begin(), settings.end(),
+                         [&](const Option& one) { return one.name == name; });
+    };
+    const Term* const lengths = find("lengths");
+    if (!declared("lengths") || lengths == nullptr) return;
+    try {
+      const std::vector<std::int64_t> each = sequence_lengths(lengths->value.get<std::string>());
+      if (each.empty()) return;
+      taken_["lengths"] = sequence_lengths_text(each);
+      take_size("batch", static_cast<std::int64_t>(each.size()), "the number of them");
+      take_size("length", *std::max_element(each.begin(), each.end()), "the longest of them");
+    } catch (const UsageError& error) {
+      file(lengths->place, error.what());
+    } catch (const ExpressionError& error) {
+      file(lengths->place, error.what());
+    }
+  }
+
+  /// What take_lengths made of the setting; null where it is as it was said.
+  const OptionValue* taken(const std::string& setting) const {
+    const auto found = taken_.find(setting);
+    return found == taken_.end() ? nullptr : &found->second;
+  }
+
   bool good() const { return good_; }
   bool causal = true;
 
@@ -87,6 +117,18 @@ class CellMaker {
                                     [](const auto& one) { return one.second->of_shape; });
     return shaped ? "; some of these sizes are the shape's: say the others to go with it, or all"
                   : "";
+  }
+
+  void take_size(const char* name, std::int64_t size, const std::string& meaning) {
+    const Term* const said = find(name);
+    if (said != nullptr && !said->of_shape && sizes_.given(name) != size) {
+      file(said->place, "is " + std::to_string(sizes_.given(name)) + ", and lengths \"" +
+                            plain_text(taken_.at("lengths")) + "\" make it " +
+                            std::to_string(size) + ", " + meaning +
+                            "; expected one of both settings, or the same of them");
+    }
+    sizes_.add(name, size);
+    taken_[name] = size;
   }
 
   std::string place_of(const std::string& name) const {
@@ -120,7 +162,7 @@ class CellMaker {
     for (const auto& alike :
          std::initializer_list<std::vector<const char*>>{{"batch"},
                                                          {"heads"},
-                                                         {"length", "key_length"},
+                                                         {"length", "key_length", "past"},
                                                          {"head_dim", "value_dim", "key_dim"}}) {
       double greater = 1;
       for (const char* name : alike) {
@@ -140,6 +182,7 @@ class CellMaker {
   const std::string& place_;
   Problems& problems_;
   Sizes sizes_;
+  OptionValues taken_;  ///< settings that follow from `lengths`
   bool good_ = true;
 };
 
@@ -214,17 +257,27 @@ bool has_layers(const Cell& cell) {
          (scope == cell.settings.end() || plain_text(scope->second) == "model");
 }
 
+bool is_ragged(const Cell& cell) {
+  const auto lengths = cell.settings.find("lengths");
+  return lengths != cell.settings.end() && !plain_text(lengths->second).empty();
+}
+
 std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,
                               const Point& point, const std::string& device,
                               const std::string& place, Problems& problems) {
   CellMaker maker(point, place, problems);
   maker.declare(task.spec->settings);
   maker.declare(entry.mechanism->options);
+  maker.take_lengths(task.spec->settings);
   Cell cell;
   for (const Option& setting : task.spec->settings) {
     const Term* term = maker.find(setting.name);
-    cell.settings[setting.name] =
-        term == nullptr ? setting.fallback : maker.resolved(setting, *term);
+    if (const OptionValue* const taken = maker.taken(setting.name)) {
+      cell.settings[setting.name] = *taken;
+    } else {
+      cell.settings[setting.name] =
+          term == nullptr ? setting.fallback : maker.resolved(setting, *term);
+    }
   }
   const auto pattern = cell.settings.find("pattern");
   maker.causal = pattern == cell.settings.end() || plain_text(pattern->second) == "causal";

@@ -18,6 +18,9 @@ namespace attnbench::suite {
 /// Whether the cell is of a stack of layers: a training, or a call or step of the scope model.
 bool has_layers(const Cell& cell);
 
+/// Whether the cell's sequences have lengths of their own, from which its batch and length follow.
+bool is_ragged(const Cell& cell);
+
 /// The cell at one point of the axes, without an id. Nothing where sizes do not fit
 /// together, which is added to `problems`, at `place` (the entry's) for a size without a place.
 std::optional<Cell> make_cell(const TaskEntry& task, const MechanismEntry& entry,

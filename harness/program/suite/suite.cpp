@@ -118,14 +118,15 @@ class Expansion {
     for (const auto& [key, value] : shape.sizes.items()) {
       const auto found = point.find(key);
       const bool idle = key == "layers" && !has_layers(cell);
+      const bool derived = key == "length" && is_ragged(cell);
       // Tasks without patterns are causal.
       if (found == point.end() && key == "pattern" && value == "causal") continue;
       ShapeUse::Of of = ShapeUse::Of::replaced;
       if (found == point.end() || (idle && found->second->of_shape)) {
         of = ShapeUse::Of::missing;
-      } else if (found->second->of_shape) {
+      } else if (found->second->of_shape && !derived) {
         of = ShapeUse::Of::taken;
-      } else if (found->second->value == Json(value)) {
+      } else if (found->second->value == Json(value) && !derived) {
         of = ShapeUse::Of::same;
       }
       uses_.at(shape.name).add(key, of, cell.task_label, cell.label);

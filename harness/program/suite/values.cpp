@@ -86,7 +86,8 @@ std::string expectation(const Option& declared) {
   const Option option = bounded(declared);
   switch (option.type) {
     case OptionType::text:
-      return option.choices.empty() ? "a word" : "one of " + text::listed(option.choices);
+      if (!option.choices.empty()) return "one of " + text::listed(option.choices);
+      return option.meaning.empty() ? "a word" : "a word: " + option.meaning;
     case OptionType::boolean:
       return "true or false";
     case OptionType::window:

@@ -7,13 +7,13 @@
 #include <string>
 
 #include "core/option.hpp"
+#include "core/sizes.hpp"
 
 namespace attnbench::suite {
 
-/// Bounds of integers that declare none; those of seeds are the type's.
-constexpr std::int64_t max_size = std::int64_t{1} << 20;        ///< of batch, heads, widths, …
-constexpr std::int64_t longest_length = std::int64_t{1} << 26;  ///< tokens, and keys of a window
-constexpr std::int64_t max_repeated = std::int64_t{1} << 32;    ///< examples, steps, epochs
+/// The bound of what is repeated (examples, steps, epochs) where an integer declares none; that of
+/// sizes is in core/sizes.hpp, that of seeds the type's.
+constexpr std::int64_t max_repeated = std::int64_t{1} << 32;
 /// Elements of a cell's queries, or of its keys or values.
 constexpr std::int64_t max_numbers = std::int64_t{1} << 40;
 

@@ -14,6 +14,8 @@ struct GrowingCells {
   std::string task = "kernel";
   std::string pass = "forward";
   std::string scope = "mix";
+  int past = 0;
+  std::string lengths;
   double time_exponent = 1;
   double time_claimed = 1;
   double workspace_exponent = 0;
@@ -34,6 +36,7 @@ struct GrowingCells {
       cell.memory = {{"workspace_bytes", 1e5 * std::pow(size, workspace_exponent)},
                      {"peak_bytes", 1e5 * size}};
       if (!pass.empty()) cell.set("pass", pass);
+      cell.set("past", past).set("lengths", lengths);
       if (from_length > 0) cell.growth["from_length"] = from_length;
       cells.push_back(cell);
     }
@@ -97,6 +100,16 @@ TEST_CASE("a claim stands beside the task and pass that it is of", "[growth]") {
       CHECK(word_of(growth).empty());
     }
   }
+}
+
+TEST_CASE("nothing is claimed of tokens after a past, or of a ragged batch", "[growth]") {
+  GrowingCells growth;
+  CHECK(word_of(growth) == "held");
+  growth.past = 64;
+  CHECK(word_of(growth).empty());
+  growth.past = 0;
+  growth.lengths = "2x16+4";
+  CHECK(word_of(growth).empty());
 }
 
 TEST_CASE("a claim is held, missed, or cannot be told", "[growth]") {

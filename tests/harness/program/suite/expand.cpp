@@ -164,6 +164,28 @@ TEST_CASE("Sizes may be expressions of other sizes", "[suite]") {
   }
 }
 
+TEST_CASE("Batch and length of a ragged batch follow from its lengths", "[suite]") {
+  const Expanded suite = expanded_of(
+      R"("set": {"lengths": ["512+512+100", "8", ""], "query_chunk": "length/4+batch"},
+      "mechanisms": ["softmax"])");
+  CHECK(values_of(suite, "settings", "lengths") == Texts{"\"2x512+100\"", "\"8\"", "\"\""});
+  CHECK(values_of(suite, "settings", "batch") == Texts{"3", "1", "1"});
+  CHECK(lengths(suite) == Texts{"512", "8", "1024"});
+  CHECK(values_of(suite, "options", "query_chunk") == Texts{"131", "3", "257"});
+  SECTION("sizes that are said besides may say the same, and have the same id") {
+    const auto id = [](const std::string& set) {
+      return expanded_of(R"("set": {)" + set + R"(}, "mechanisms": ["softmax"])").cells.at(0).id;
+    };
+    CHECK(id(R"("lengths": "2x64+9")") ==
+          id(R"("lengths": "64 + 64 + 9", "batch": 3, "length": "16*heads")"));
+    CHECK(id(R"("lengths": "2x64+9")") != id(R"("lengths": "64+9+64")"));
+  }
+  SECTION("of the command line, too") {
+    const Expanded flagged = expanded_of(R"("mechanisms": ["latte"])", with_set("lengths=9+3x4"));
+    CHECK(values_of(flagged, "settings", "batch") == Texts{"4"});
+  }
+}
+
 TEST_CASE("A window counts the token itself", "[suite]") {
   const auto window = [](const std::string& pattern, const std::string& value) {
     return expanded_of(R"("set": {"pattern": ")" + pattern + R"(", "window": )" + value +

@@ -130,6 +130,13 @@ const Faults set_faults = {
     {R"("window": {"left": 3, "rigth": 3})", R"(/set/window/rigth: "right")"},
     {R"("window": {"left": 3, "right": "performer"})", "/set/window: performer"},
     {R"("window": {"left": -3, "right": 0})", "/set/window/left: 0 or more"},
+    {R"("past": -1)", "/set/past: -1|from 0 to"},
+    {R"("lengths": "100+0")", "/set/lengths: 0 is no length|joined by +"},
+    {R"("lengths": "100+-5")", "/set/lengths: -5 is no length|joined by +"},
+    {R"("lengths": "100+67108865")", "/set/lengths: 67108865 is no length|1 to 67108864"},
+    {R"("lengths": [100, 2000])", "/set/lengths/0: is 100|a word|joined by +"},
+    {R"("lengths": "100+2000", "batch": 3)", "/set/batch: is 3|100+2000|make it 2"},
+    {R"("lengths": "100+2000", "length": [2000, 64])", "/set/length/1: is 64|make it 2000"},
 };
 // clang-format on
 
