@@ -3,8 +3,8 @@
 
   agree.py --program build/release/bin/attnbench [--only RE] [--markdown FILE]
 
-Run it with a Python that has torch, flash-linear-attention (its naive forms), nystrom-attention,
-linformer and performer-pytorch from PyPI. For each case of agree_cases.py and each size the same
+Run it with a Python that has torch, flash-linear-attention (its naive forms), transformers,
+nystrom-attention, linformer and performer-pytorch from PyPI. For each case of agree_cases.py and each size the same
 random numbers go through `attnbench apply`, in each of our implementations that takes them, and
 through the package's own function; compared are the output and the gradients of all inputs and
 parameters, each by max |a - b| / max |b|. Ends with 1 where a difference exceeds 1e-9.
@@ -59,7 +59,8 @@ def drawn(case, size, generator):
         return torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
 
     inputs = {
-        name: leaf(batch, heads, tokens, width) for name, width in case.inputs(keys, values).items()
+        name: leaf(batch, 1 if name in case.shared else heads, tokens, width)
+        for name, width in case.inputs(keys, values).items()
     }
     parameters = {name: leaf(*shape(size)) for name, shape in case.parameters.items()}
     return inputs, parameters
@@ -141,8 +142,13 @@ def compared(program, case, size, seed):
 
 
 def versions():
-    names = "torch flash-linear-attention nystrom-attention linformer performer-pytorch".split()
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    names = ("torch flash-linear-attention transformers nystrom-attention linformer "
+             "performer-pytorch").split()
+    found = []
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append(f"{name} {importlib.metadata.version(name)}")
+    return ", ".join(found)
 
 
 def main():

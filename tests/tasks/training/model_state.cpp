@@ -43,7 +43,8 @@ std::vector<StateCase> state_cases() {
           {"macchiato", {{"window", few}, {"rotary", true}, {"vapor", true}}},
           {"delta", {{"gate", text_value("scalar")}, {"output", text_value("gated")}}},
           {"rg_lru", {{"first_input", text_value("plain")}}},
-          {"fox", {{"output", text_value("gated")}}}};
+          {"fox", {{"output", text_value("gated")}}},
+          {"mla", {{"latent", std::int64_t{6}}}}};
 }
 
 constexpr std::int64_t kTokens = 61;
@@ -243,7 +244,7 @@ TEST_CASE("a stream through a model leaves the heap as it is", "[model][state]")
   CHECK(late < 1.01 * early);
 }
 
-TEST_CASE("the states that grow with the tokens are those of softmax, fox and longshort",
+TEST_CASE("the states that grow with the tokens are those of softmax, fox, mla and longshort",
           "[model][state]") {
   const at::NoGradGuard no_grad;
   std::set<std::string> growing;
@@ -260,7 +261,7 @@ TEST_CASE("the states that grow with the tokens are those of softmax, fox and lo
       growing.insert(name);
     }
   }
-  CHECK(growing == std::set<std::string>{"fox", "longshort", "softmax"});
+  CHECK(growing == std::set<std::string>{"fox", "longshort", "mla", "softmax"});
   CHECK(fixed >= 15);
   const auto softmax = model_of_variant({"softmax", {}}, {}, of_length(100));
   CHECK(softmax->empty_state(1, 200).bytes() == 2 * softmax->empty_state(1, 100).bytes());
