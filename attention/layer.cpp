@@ -1,7 +1,9 @@
 #include "attention/layer.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "attention/algorithms/tokens/token_mix.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
@@ -28,7 +30,14 @@ at::Tensor plus(const at::Tensor& product, const at::Tensor& bias) {
   return bias.defined() ? product + bias.to(product.scalar_type()) : product;
 }
 
-bool takes_positions(const Role& role) { return role.name == "query" || role.name == "key"; }
+/// The last `width` numbers of each head rotated to the positions from `first` on.
+at::Tensor rotated_tail(const at::Tensor& x, std::int64_t width, std::int64_t first) {
+  const std::int64_t before = x.size(3) - width;
+  if (before == 0) return rotated(x, first, rotary_base, Rotation::forward);
+  const at::Tensor tail =
+      rotated(x.narrow(3, before, width), first, rotary_base, Rotation::forward);
+  return at::cat({x.narrow(3, 0, before), tail}, 3);
+}
 
 constexpr std::pair<const char*, Scope> scopes[] = {
     {"mix", Scope::mix}, {"projected", Scope::projected}, {"layer", Scope::layer}};
@@ -60,15 +69,38 @@ Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scal
   return inputs;
 }
 
+std::vector<RotatedPart> rotated_parts(const Mechanism& mechanism) {
+  const std::vector<Role> roles = mechanism.roles();
+  const auto decoupled = std::find_if(roles.begin(), roles.end(),
+                                      [](const Role& role) { return role.name == "key_rotary"; });
+  std::vector<RotatedPart> parts;
+  for (const Role& role : roles) {
+    if (role.name == "query") {
+      parts.push_back({role.name, decoupled == roles.end() ? role.width : decoupled->width});
+    } else if (role.name == (decoupled == roles.end() ? "key" : "key_rotary")) {
+      parts.push_back({role.name, role.width});
+    }
+  }
+  return parts;
+}
+
+Inputs with_rotary_positions(const std::vector<RotatedPart>& parts, Inputs inputs,
+                             std::int64_t first) {
+  for (const RotatedPart& part : parts) {
+    at::Tensor& tensor = inputs.tensors.at(part.role);
+    tensor = rotated_tail(tensor, part.width, first);
+  }
+  return inputs;
+}
+
 Support rotary_support(const Mechanism& mechanism) {
-  std::vector<std::int64_t> widths;
   for (const Role& role : mechanism.roles()) {
     if (role.source == Source::latent_stream) {
       return Support::no(mechanism.name() + ": its latents have no positions");
     }
-    if (takes_positions(role)) widths.push_back(role.width);
   }
-  if (widths.size() != 2 || widths[0] != widths[1]) {
+  const std::vector<RotatedPart> parts = rotated_parts(mechanism);
+  if (parts.size() != 2 || parts[0].width != parts[1].width) {
     return Support::no(mechanism.name() +
                        ": rotary positions need a query and a key of one width; choose positions "
                        "none, learned or sinusoidal");
@@ -82,7 +114,8 @@ Support key_dim_support(const Mechanism& mechanism) {
   bool found = false;
   bool projected = true;
   for (const Role& role : mechanism.roles()) {
-    if (takes_positions(role) && role.width == problem.head_dim) found = true;
+    const bool matched = role.name == "query" || role.name == "key";
+    if (matched && role.width == problem.head_dim) found = true;
     if (role.feed != Feed::projected || role.source == Source::latent_stream) projected = false;
   }
   if (found && projected) return {};
@@ -127,7 +160,7 @@ Layer::Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& impleme
 void Layer::use_rotary_positions() {
   const Support support = rotary_support(*mechanism_);
   if (!support) throw UnsupportedError(support.reason);
-  rotary_ = true;
+  rotated_ = rotated_parts(*mechanism_);
 }
 
 void Layer::use_projection_biases() {
@@ -170,9 +203,10 @@ Inputs Layer::project(const at::Tensor& x, const at::Tensor& memory, const at::T
       if (!biases_.empty()) tokens = plus(tokens, biases_.at(role.name));
     }
     at::Tensor heads = split_heads(tokens.to(type), heads_of(role, mechanism_->problem));
-    if (rotary_ && takes_positions(role)) {
+    for (const RotatedPart& part : rotated_) {
+      if (part.role != role.name) continue;
       const NoAutocast exact;
-      heads = rotated(heads, state ? state->position : 0, rotary_base, Rotation::forward);
+      heads = rotated_tail(heads, part.width, state ? state->position : 0);
     }
     inputs.tensors[role.name] = std::move(heads);
   }

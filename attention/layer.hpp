@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "attention/mechanism.hpp"
 
@@ -19,8 +21,22 @@ Scope scope_from(const std::string& word);
 Inputs random_inputs(const Mechanism& mechanism, std::uint64_t seed, double scale,
                      bool requires_grad);
 
-/// Whether a mechanism supports rotary positions: it needs the roles "query" and "key" of one
-/// width, and no latent stream, whose latents have no positions.
+/// What rotary positions rotate: the last `width` numbers of each head of a role.
+struct RotatedPart {
+  std::string role;
+  std::int64_t width = 0;
+};
+/// All numbers of "query" and "key"; of a mechanism with the role "key_rotary" that role's, and as
+/// many of each query (decoupled rotary positions, DeepSeek-V2, section 2.1.3).
+std::vector<RotatedPart> rotated_parts(const Mechanism& mechanism);
+
+/// The parts of `inputs` rotated to their tokens' positions from `first` on, with the angles of
+/// Su et al. 2021, section 3.2.2 (attention/algorithms/tokens/tokens.hpp); other roles as they are.
+Inputs with_rotary_positions(const std::vector<RotatedPart>& parts, Inputs inputs,
+                             std::int64_t first);
+
+/// Whether a mechanism supports rotary positions: it needs two parts to rotate of one width, and no
+/// latent stream, whose latents have no positions.
 Support rotary_support(const Mechanism& mechanism);
 
 /// Whether it can have queries and keys that are wider or narrower than a head's share of the
@@ -37,8 +53,8 @@ class Layer : public torch::nn::Module {
   Layer(std::shared_ptr<Mechanism> mechanism, const Implementation& implementation, Scope scope,
         std::uint64_t seed);
 
-  /// Rotates "query" and "key" to their tokens' positions (attention/algorithms/tokens/tokens.hpp),
-  /// which continue those of a state. Throws UnsupportedError with the reason of rotary_support.
+  /// Rotates `rotated_parts` to their tokens' positions, which continue those of a state. Throws
+  /// UnsupportedError with the reason of rotary_support.
   void use_rotary_positions();
 
   /// Adds a bias, 0 at first, to the projection of every role and to that of the output.
@@ -60,7 +76,7 @@ class Layer : public torch::nn::Module {
   std::shared_ptr<Mechanism> mechanism_;
   Implementation implementation_;
   Scope scope_;
-  bool rotary_ = false;
+  std::vector<RotatedPart> rotated_;  ///< empty without rotary positions
   at::Tensor before(const at::Tensor& x, State* state, const at::Tensor& key_mask);
 
   std::map<std::string, at::Tensor> weights_;

@@ -1,4 +1,5 @@
-// MixCase: one mix to check, whatever was timed of it: a whole sequence, or the tokens after a past.
+// MixCase: one mix to check, whatever was timed of it: a whole sequence, or the tokens after a
+// past.
 #pragma once
 
 #include <cstdint>

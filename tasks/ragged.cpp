@@ -70,8 +70,8 @@ Cost ragged_cost(const Problem& problem, const std::vector<std::int64_t>& length
     some.length = some.key_length = length;
     return of(some);
   };
-  constexpr double Cost::* of_sequences[] = {&Cost::model_flops, &Cost::minimal_bytes,
-                                             &Cost::exponentials};
+  constexpr double Cost::*of_sequences[] = {&Cost::model_flops, &Cost::minimal_bytes,
+                                            &Cost::exponentials};
   const Cost one = of_batch(1, problem.length);
   const Cost two = of_batch(2, problem.length);
   Cost shared;

@@ -6,7 +6,8 @@
 namespace attnbench::conformance {
 namespace {
 
-/// Everything along `dimension` at index 0 changed and enlarged; index 1 must not notice.
+/// Everything along `dimension` at index 0 changed and enlarged; index 1 must not notice. What all
+/// heads share, as one head, stays.
 void compare_other_half(const Subject& subject, Judge& judge, const Trial& trial,
                         std::int64_t dimension, const std::string& what) {
   const Inputs inputs = draw(trial, subject.seed + 22);
@@ -14,9 +15,10 @@ void compare_other_half(const Subject& subject, Judge& judge, const Trial& trial
   std::uint64_t seed = subject.seed + 23;
   for (const auto& [name, tensor] : inputs.tensors) {
     at::Tensor other = tensor.clone();
+    changed.tensors[name] = other;
+    if (other.size(dimension) == 1) continue;
     at::Tensor first = other.narrow(dimension, 0, 1);
     first.copy_(normal_like(first, ++seed) * 3);
-    changed.tensors[name] = other;
   }
   const at::Tensor before = mix(trial, inputs).narrow(dimension, 1, 1);
   const at::Tensor after = mix(trial, changed).narrow(dimension, 1, 1);
@@ -29,6 +31,7 @@ void compare_other_half(const Subject& subject, Judge& judge, const Trial& trial
   upstream.narrow(dimension, 1, 1).zero_();
   const Differentiated got = differentiate(trial, inputs, upstream);
   for (const auto& [name, tensor] : inputs.tensors) {
+    if (tensor.size(dimension) == 1) continue;
     const at::Tensor other = got.gradients.at(name).narrow(dimension, 1, 1);
     judge.compare("gradient of output " + what + " 0 by " + what + " 1 of " + name,
                   difference(other, at::zeros_like(other), 1), subject.unchanged());

@@ -1,6 +1,7 @@
 #include "harness/worker/catalogue.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "attention/version.hpp"
@@ -56,6 +57,7 @@ struct Sizes {
   std::int64_t value_dim = width;
   std::int64_t latents = attnbench::worker::latents;
   std::int64_t kv_heads = 4;
+  std::map<std::string, std::int64_t> options;  ///< that decide widths themselves
 };
 
 bool has_latents(const Entry& entry) {
@@ -71,7 +73,7 @@ std::vector<Role> made(const Entry& entry, Pattern pattern, const Sizes& sizes) 
   problem.length = problem.key_length = 16;
   problem.head_dim = sizes.head_dim;
   problem.value_dim = sizes.value_dim;
-  std::map<std::string, OptionValue> said;
+  std::map<std::string, OptionValue> said(sizes.options.begin(), sizes.options.end());
   if (has_latents(entry)) said["latents_per_head"] = sizes.latents;
   Options options = Options::resolve(entry.options, said);
   if (entry.derive) options = entry.derive(options, problem);
@@ -88,9 +90,35 @@ std::optional<std::vector<Role>> tried(const Entry& entry, Pattern pattern, cons
     auto found = made(entry, pattern, sizes);
     if (found.size() != roles) return std::nullopt;
     return found;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return std::nullopt;
   }
+}
+
+bool same_widths(const std::vector<Role>& some, const std::vector<Role>& others) {
+  return std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                    [](const Role& one, const Role& other) { return one.width == other.width; });
+}
+
+/// The integer options, latents aside, that are the width of a role or a part of it, each with a
+/// small value.
+std::map<std::string, std::int64_t> width_options(const Entry& entry, Pattern pattern,
+                                                  std::size_t roles) {
+  std::map<std::string, std::int64_t> found;
+  for (const Option& option : entry.options) {
+    if (option.type != OptionType::integer || option.name.rfind("latents_", 0) == 0) continue;
+    const std::int64_t small =
+        std::max<std::int64_t>(2, static_cast<std::int64_t>(option.minimum.value_or(0)));
+    const auto said = [&](std::int64_t value) {
+      Sizes sizes;
+      sizes.options[option.name] = value;
+      return tried(entry, pattern, sizes, roles);
+    };
+    const auto some = said(small);
+    const auto more = said(small + 1);
+    if (some && more && !same_widths(*some, *more)) found[option.name] = small;
+  }
+  return found;
 }
 
 /// "D", "Dv", "L + 1", "2 D".
@@ -106,11 +134,19 @@ std::string sum_text(const std::vector<std::pair<std::int64_t, std::string>>& te
   return text.empty() ? "0" : text;
 }
 
-/// The width of each role as a sum of sizes, from how it grows when one of them does.
+/// The width of each role as a sum of sizes and options, from how it grows when one of them does.
 std::vector<std::string> widths(const Entry& entry, Pattern pattern,
-                                const std::vector<Role>& roles) {
+                                const std::vector<Role>& by_default) {
+  Sizes base;
+  base.options = width_options(entry, pattern, by_default.size());
+  std::vector<Role> roles = by_default;
+  if (const auto with_options = tried(entry, pattern, base, roles.size())) {
+    roles = *with_options;
+  } else {
+    base.options.clear();
+  }
   const auto grown = [&](std::int64_t head_dim, std::int64_t value_dim, std::int64_t more) {
-    Sizes sizes;
+    Sizes sizes = base;
     sizes.head_dim += head_dim;
     sizes.value_dim += value_dim;
     sizes.latents += more;
@@ -125,6 +161,12 @@ std::vector<std::string> widths(const Entry& entry, Pattern pattern,
   }
   const auto by_latents =
       has_latents(entry) ? grown(0, 0, latents_step) : std::optional<std::vector<Role>>();
+  std::map<std::string, std::optional<std::vector<Role>>> by_option;
+  for (const auto& [name, value] : base.options) {
+    Sizes sizes = base;
+    ++sizes.options[name];
+    by_option[name] = tried(entry, pattern, sizes, roles.size());
+  }
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < roles.size(); ++i) {
     const auto slope = [&](const std::optional<std::vector<Role>>& other, std::int64_t step) {
@@ -133,8 +175,15 @@ std::vector<std::string> widths(const Entry& entry, Pattern pattern,
     const std::int64_t d = slope(by_head, width_step);
     const std::int64_t dv = slope(by_value, width_step);
     const std::int64_t l = slope(by_latents, latents_step);
-    const std::int64_t rest = roles[i].width - (d + dv) * width - l * latents;
-    texts.push_back(sum_text({{d, "D"}, {dv, "Dv"}, {l, "L"}, {rest, ""}}));
+    std::int64_t rest = roles[i].width - (d + dv) * width - l * latents;
+    std::vector<std::pair<std::int64_t, std::string>> terms{{d, "D"}, {dv, "Dv"}, {l, "L"}};
+    for (const auto& [name, other] : by_option) {
+      const std::int64_t times = slope(other, 1);
+      terms.emplace_back(times, name);
+      rest -= times * base.options.at(name);
+    }
+    terms.emplace_back(rest, "");
+    texts.push_back(sum_text(terms));
   }
   return texts;
 }

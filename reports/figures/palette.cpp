@@ -73,6 +73,7 @@ const std::vector<std::pair<std::string, Look>>& table_of_looks() {
       {"softmax", {"#1b1f24", "#f2f4f7", "circle", {}}},
       {"flash", {"#6b7280", "#a8b0bd", "square", {}}},
       {"fox", {"#391500", "#b33b00", "triangle-up", {}}},
+      {"mla", {"#000060", "#5460ae", "triangle-down", {}}},
       {"window", {"#998509", "#dbb92e", "circle", {}}},
       {"longshort", {"#976800", "#eacc8d", "square", {}}},
       {"moba", {"#d800b4", "#984498", "triangle-down", {}}},

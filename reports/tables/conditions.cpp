@@ -25,8 +25,8 @@ std::string dtype_of(const CellRecord& cell) {
   return dtype + " with autocast to " + text::human_value(*autocast);
 }
 
-/// A provenance row with what most cells do not have: "2,048 tokens" before theirs, lengths of their
-/// own.
+/// A provenance row with what most cells do not have: "2,048 tokens" before theirs, lengths of
+/// their own.
 Json full_row(const CellRecord& cell) {
   Json row = provenance_row(cell);
   const auto past = value_of(cell, "past");

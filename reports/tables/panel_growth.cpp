@@ -23,7 +23,8 @@ bool is_claimed_of(const result::CellRecord& cell, GrownQuantity what) {
     return !value || *value == word;
   };
   if (cell.task != "kernel" || !says("scope", "mix")) return false;
-  // Tokens after a past grow with it, too; a ragged batch's longest length says nothing of its work.
+  // Tokens after a past grow with it, too; a ragged batch's longest length says nothing of its
+  // work.
   const auto past = value_of(cell, "past");
   if ((past && *past != 0) || !says("lengths", "")) return false;
   return says("pass", "forward") ||

@@ -9,7 +9,7 @@
 namespace attnbench::reports::verdict {
 
 struct Undecided {
-  std::string words;  ///< "which of flash and latte is fastest at length 1024"
+  std::string words;               ///< "which of flash and latte is fastest at length 1024"
   std::vector<std::string> cells;  ///< ids, without duplicates
 };
 

@@ -66,8 +66,8 @@ class ContinuedTarget final : public BenchmarkTarget {
         past_(settings.past),
         inputs_(random_inputs(*mechanism_, seed, settings.input_scale, /*requires_grad=*/false)),
         new_(token_slice(*mechanism_, inputs_, past_, settings.problem.length)),
-        state_(state_after(implementation_, *mechanism_, inputs_, past_,
-                           settings.problem.length)) {}
+        state_(state_after(implementation_, *mechanism_, inputs_, past_, settings.problem.length)) {
+  }
 
   at::Tensor forward() override {
     return implementation_.mix(*mechanism_, new_, &state_.state()).output;

@@ -13,9 +13,9 @@ namespace attnbench::tasks::call {
 /// One mix inside a target, with its inputs there.
 struct InnerMix {
   Mechanism& mechanism;
-  Inputs inputs;           ///< of all tokens, those of the past included
-  std::size_t block = 0;   ///< of a model
-  std::int64_t past = 0;   ///< tokens before those that it mixes
+  Inputs inputs;          ///< of all tokens, those of the past included
+  std::size_t block = 0;  ///< of a model
+  std::int64_t past = 0;  ///< tokens before those that it mixes
 };
 
 class BenchmarkTarget {

@@ -1,6 +1,8 @@
 #include "tasks/call/settings.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "tasks/continuation.hpp"
 #include "tasks/forecast.hpp"
@@ -16,9 +18,9 @@ constexpr Names<Pass, 3> passes = {{"forward", Pass::forward},
                                    {"backward", Pass::backward},
                                    {"forward+backward", Pass::forward_backward}};
 
-/// A mechanism's roles, and the rows of its latent stream if it has one.
+/// A mechanism's roles, each with its heads, and the rows of its latent stream if it has one.
 struct RoleInputs {
-  std::vector<Role> roles;
+  std::vector<std::pair<Role, std::int64_t>> roles;
   std::int64_t latents = 0;
 };
 
@@ -42,11 +44,9 @@ Projections projections_of(const CallSettings& settings, const RoleInputs& input
                                                                 : problem.length;
     return static_cast<double>(problem.batch * each);
   };
-  for (const Role& role : inputs.roles) {
+  for (const auto& [role, heads] : inputs.roles) {
     if (role.feed == Feed::slice) continue;
-    const auto heads =
-        static_cast<double>(role.source == Source::key_tokens ? problem.kv_heads : problem.heads);
-    const double out = heads * static_cast<double>(role.width);
+    const auto out = static_cast<double>(heads * role.width);
     sum.flops += 2 * tokens(role.source) * width * out;
     sum.weight_bytes += width * out * bytes;
   }
@@ -210,8 +210,9 @@ void require_continuable(const CallSettings& settings, const std::string& scope)
                  ": say mix, or past 0; `decode` continues whole models");
   }
   if (!settings.lengths.empty()) {
-    throw refuse("sequences of several lengths after one past are not measured: say past or "
-                 "lengths");
+    throw refuse(
+        "sequences of several lengths after one past are not measured: say past or "
+        "lengths");
   }
 }
 
@@ -226,12 +227,11 @@ void continue_from_past(TaskForecast& forecast, const Registry& registry, const 
   const Cost whole = forecast.cost;
   Problem past = forecast.problem;
   past.length = past.key_length = settings.past;
-  forecast.cost = block_cost(chosen(registry, cell, forecast), forecast.options, past,
-                             settings.problem.length);
+  forecast.cost =
+      block_cost(chosen(registry, cell, forecast), forecast.options, past, settings.problem.length);
   forecast.problem.length = settings.problem.length;
   // Inputs and outputs of all tokens, a saved state and a working one.
-  forecast.peak_bytes =
-      whole.minimal_bytes + 2 * whole.state_bytes + forecast.cost.workspace_bytes;
+  forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + forecast.cost.workspace_bytes;
 }
 
 }  // namespace
@@ -333,7 +333,9 @@ void add_call_cost(TaskForecast& forecast, const Registry& registry, const Resol
     const auto mechanism = make_on_cpu(registry, cell, forecast);
     if (settings.positions == Positions::rotary) forecast.support = rotary_support(*mechanism);
     if (!forecast.support) return;
-    inputs.roles = mechanism->roles();
+    for (const Role& role : mechanism->roles()) {
+      inputs.roles.emplace_back(role, mechanism->shape_of(role)[1]);
+    }
     inputs.latents = stream_tokens(*mechanism);
   }
   forecast.peak_bytes = predicted_peak_bytes(forecast.cost, settings, inputs);

@@ -155,9 +155,9 @@ CheckSection TimedCall::check_mixes(const at::Tensor& timed, std::uint64_t seed,
       const std::int64_t token = fresh_->last_token(i);
       if (token < 0 || token >= problem.length - mix.past) continue;
       const bool first = (i + static_cast<std::size_t>(round)) % 2 == 0;
-      const reference::RowIndex row = first ? reference::RowIndex{0, 0, token}
-                                            : reference::RowIndex{problem.batch - 1,
-                                                                  problem.heads - 1, token};
+      const reference::RowIndex row =
+          first ? reference::RowIndex{0, 0, token}
+                : reference::RowIndex{problem.batch - 1, problem.heads - 1, token};
       if (is_real(mix.inputs, row)) renewed.push_back(row);
     }
     at::Tensor output = timed;

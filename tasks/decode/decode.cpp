@@ -38,10 +38,17 @@ Cost steps_cost(const Implementation& implementation, const Options& options,
 }
 
 /// What rotating the queries and keys of a context takes at its peak: copies in float32 at least.
-double rotation_bytes(const Problem& problem) {
-  const auto numbers = static_cast<double>(problem.batch * (problem.heads + problem.kv_heads) *
-                                           problem.length * problem.head_dim);
-  return 4 * numbers * static_cast<double>(std::max<std::int64_t>(4, bytes_of(problem.dtype)));
+double rotation_bytes(const Mechanism& mechanism) {
+  double numbers = 0;
+  for (const RotatedPart& part : rotated_parts(mechanism)) {
+    for (const Role& role : mechanism.roles()) {
+      if (role.name != part.role) continue;
+      const auto shape = mechanism.shape_of(role);
+      numbers += static_cast<double>(shape[0] * shape[1] * shape[2] * shape[3]);
+    }
+  }
+  const Dtype dtype = mechanism.problem.dtype;
+  return 4 * numbers * static_cast<double>(std::max<std::int64_t>(4, bytes_of(dtype)));
 }
 
 /// Rows of the outputs of single tokens, and their places in the sequence.
@@ -301,11 +308,15 @@ class DecodeTask final : public Task {
                                      "alone has: say scope model, or positions none or rotary");
       return forecast;
     }
+    double rotation = 0;
     {
       const SingleThread alone;
       const auto mechanism = make_on_cpu(registry, cell, forecast);
       forecast.support = has_state(*mechanism, forecast.problem);
-      if (forecast.support && rotary) forecast.support = rotary_support(*mechanism);
+      if (forecast.support && rotary) {
+        forecast.support = rotary_support(*mechanism);
+        rotation = rotation_bytes(*mechanism);
+      }
     }
     if (!forecast.support) return forecast;
     const Implementation& implementation = chosen(registry, cell, forecast);
@@ -323,10 +334,8 @@ class DecodeTask final : public Task {
       return steps_cost(implementation, options, some, forecast.calls);
     });
     // Inputs and outputs of context and steps, a saved state and a working one.
-    const Cost whole =
-        implementation.cost(options, longer_by(forecast.problem, forecast.calls));
-    forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + reading_bytes +
-                          (rotary ? rotation_bytes(forecast.problem) : 0);
+    const Cost whole = implementation.cost(options, longer_by(forecast.problem, forecast.calls));
+    forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + reading_bytes + rotation;
     if (model) return forecast_model_decode(registry, cell, std::move(forecast));
     return forecast;
   }

@@ -4,31 +4,22 @@
 #include <new>
 #include <numeric>
 
-#include "attention/algorithms/tokens/tokens.hpp"
-#include "attention/layer.hpp"
 #include "tasks/forecast.hpp"
 #include "tasks/ragged.hpp"
 
 namespace attnbench::tasks::decode {
-namespace {
-
-/// The base of rotary positions' angles, as in an attention layer: Su et al. 2021, section 3.2.2.
-constexpr double kRotaryBase = 10000;
-
-}  // namespace
-
 Generation::Generation(const Registry& registry, const ResolvedCell& cell,
                        const TaskForecast& forecast, std::uint64_t seed)
     : problem_(forecast.problem),
       context_length_(forecast.problem.length),
       lengths_(lengths_from(cell.settings, forecast.problem)),
-      implementation_(chosen(registry, cell, forecast)),
-      rotary_(cell.settings.text("positions") == "rotary") {
+      implementation_(chosen(registry, cell, forecast)) {
   at::manual_seed(seed);
   const std::int64_t steps = cell.settings.integer("steps");
   TaskForecast whole = forecast;
   whole.problem = problem_of(context_length_ + steps);
   mechanism_ = make_mechanism(registry, cell, whole);
+  if (cell.settings.text("positions") == "rotary") rotated_ = rotated_parts(*mechanism_);
   inputs_ = random_inputs(*mechanism_, seed, cell.settings.number("input_scale"),
                           /*requires_grad=*/false);
   inputs_.key_mask =
@@ -52,12 +43,7 @@ Problem Generation::problem_of(std::int64_t length) const {
 }
 
 Inputs Generation::placed(const Inputs& inputs, std::int64_t first) const {
-  if (!rotary_) return inputs;
-  Inputs turned = inputs;
-  for (const char* role : {"query", "key"}) {
-    turned.tensors[role] = rotated(inputs[role], first, kRotaryBase, Rotation::forward);
-  }
-  return turned;
+  return with_rotary_positions(rotated_, inputs, first);
 }
 
 State Generation::empty_state(std::int64_t tokens) const {

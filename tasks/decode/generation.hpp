@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "attention/layer.hpp"
 #include "core/json_object.hpp"
 #include "tasks/continuation.hpp"
 #include "tasks/fresh_inputs.hpp"
@@ -63,7 +64,7 @@ class Generation {
 
  private:
   at::Tensor mix(const Inputs& inputs, State& state) {
-    if (!rotary_) return implementation_.mix(*mechanism_, inputs, &state).output;
+    if (rotated_.empty()) return implementation_.mix(*mechanism_, inputs, &state).output;
     return implementation_.mix(*mechanism_, placed(inputs, state.position), &state).output;
   }
   /// Inputs of tokens from position `first` on, as the mix gets them.
@@ -75,8 +76,8 @@ class Generation {
   const std::int64_t context_length_;
   const std::vector<std::int64_t> lengths_;
   const Implementation implementation_;
-  const bool rotary_;
   std::shared_ptr<Mechanism> mechanism_;
+  std::vector<RotatedPart> rotated_;  ///< empty without rotary positions
   Inputs inputs_;
   Inputs context_;             ///< inputs of the context
   std::vector<Inputs> steps_;  ///< inputs of each step

@@ -16,7 +16,7 @@ double projection_weights(const Mechanism& mechanism) {
   auto weights = static_cast<double>(problem.width() * problem.heads * problem.value_dim);
   for (const Role& role : mechanism.roles()) {
     if (role.feed == Feed::slice || role.source == Source::latent_stream) continue;
-    const std::int64_t heads = role.source == Source::key_tokens ? problem.kv_heads : problem.heads;
+    const std::int64_t heads = mechanism.shape_of(role)[1];
     weights += static_cast<double>(problem.width() * heads * role.width);
   }
   return weights;

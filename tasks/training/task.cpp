@@ -110,7 +110,7 @@ double layer_weights(const Registry& registry, const ResolvedCell& cell,
   auto weights = static_cast<double>(out);
   for (const Role& role : mechanism->roles()) {
     if (role.feed == Feed::slice) continue;
-    const std::int64_t heads = role.source == Source::key_tokens ? problem.kv_heads : problem.heads;
+    const std::int64_t heads = mechanism->shape_of(role)[1];
     weights += static_cast<double>(rows * heads * role.width);
   }
   for (const at::Tensor& own : mechanism->parameters()) {

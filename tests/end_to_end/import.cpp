@@ -72,19 +72,18 @@ namespace {
 void write_trace(const test::TemporaryFolder& folder) {
   const auto constant = [](int value) { return Json{{"type", "const"}, {"value", value}}; };
   const Json varies = {{"type", "var"}};
-  const Json prefill = {
-      {"name", "gqa_ragged_prefill_causal_h4"},
-      {"op_type", "gqa_ragged"},
-      {"axes",
-       {{"num_qo_heads", constant(4)},
-        {"num_kv_heads", constant(2)},
-        {"head_dim", constant(16)},
-        {"len_indptr", varies},
-        {"total_q", varies},
-        {"total_kv", varies}}},
-      {"inputs", {{"q", {{"shape", {"total_q"}}, {"dtype", "float32"}}}}},
-      {"outputs", Json::object()},
-      {"reference", "def run(): pass"}};
+  const Json prefill = {{"name", "gqa_ragged_prefill_causal_h4"},
+                        {"op_type", "gqa_ragged"},
+                        {"axes",
+                         {{"num_qo_heads", constant(4)},
+                          {"num_kv_heads", constant(2)},
+                          {"head_dim", constant(16)},
+                          {"len_indptr", varies},
+                          {"total_q", varies},
+                          {"total_kv", varies}}},
+                        {"inputs", {{"q", {{"shape", {"total_q"}}, {"dtype", "float32"}}}}},
+                        {"outputs", Json::object()},
+                        {"reference", "def run(): pass"}};
   Json norm = prefill;
   norm["name"] = "rmsnorm_h64";
   norm["op_type"] = "rmsnorm";
@@ -109,8 +108,8 @@ TEST_CASE("import --from-trace makes a suite of what is attention, which runs", 
   const test::TemporaryFolder folder;
   write_trace(folder);
   const auto file = [&](const char* name) { return (folder / name).string(); };
-  const std::string line = "import --from-trace " + file("norm.json") + " " +
-                           file("prefill.json") + " " + file("workloads.jsonl");
+  const std::string line = "import --from-trace " + file("norm.json") + " " + file("prefill.json") +
+                           " " + file("workloads.jsonl");
   const auto printed = test::call(line);
   CHECK(printed.exit_code == 0);
   CHECK(printed.err == "rmsnorm_h64: left out: it is no attention\n");
@@ -123,7 +122,8 @@ TEST_CASE("import --from-trace makes a suite of what is attention, which runs", 
                               "--set max_seconds=0.02 --no-report --out " + file("run"));
   INFO(ran.out << ran.err);
   REQUIRE(ran.exit_code == 0);
-  const Json cells = Json::parse(test::read_file(file("run") + "/result.json"))["attnbench"]["cells"];
+  const Json cells =
+      Json::parse(test::read_file(file("run") + "/result.json"))["attnbench"]["cells"];
   REQUIRE(cells.size() == 2);
   CHECK(cells[1]["settings"]["past"] == 64);
   CHECK(cells[1]["check"]["verdict"] == "ok");
@@ -143,8 +143,8 @@ TEST_CASE("import --from-trace ends with 2 where nothing is attention", "[progra
   CHECK(other.exit_code == 2);
   CHECK_THAT(other.err, Catch::Contains("other.json: ") &&
                             Catch::Contains("expected a definition or a workload"));
-  const auto beside = test::call("import --from-trace " + file("norm.json") + " --beside " +
-                                 import_fixture);
+  const auto beside =
+      test::call("import --from-trace " + file("norm.json") + " --beside " + import_fixture);
   CHECK(beside.exit_code == 2);
   CHECK_THAT(beside.err, Catch::Contains("--beside is of foreign records"));
   CHECK_THAT(test::call("import " + file("norm.json")).err,

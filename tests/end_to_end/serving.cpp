@@ -21,9 +21,11 @@ Json planned(const std::string& line) {
 TEST_CASE("serving: a small part of the suite runs to its end", "[program]") {
   const TemporaryFolder folder;
   const std::string out = folder / "run";
-  const Finished ran = call("run serving --profile quick --only flash --skip past=(2048|8192)\\b "
-                            "--set heads=2 head_dim=16 max_seconds=0.02 --rounds 1 --now "
-                            "--no-ceilings --out " + out);
+  const Finished ran = call(
+      "run serving --profile quick --only flash --skip past=(2048|8192)\\b "
+      "--set heads=2 head_dim=16 max_seconds=0.02 --rounds 1 --now "
+      "--no-ceilings --out " +
+      out);
   INFO(ran.out << ran.err);
   REQUIRE(ran.exit_code == 0);
   const Json result = Json::parse(read_file(out + "/result.json"));
@@ -86,7 +88,8 @@ TEST_CASE("serving: what contradicts itself is refused, with what was expected",
   const TemporaryFolder folder;
   for (const auto& [line, expected] : faults) {
     INFO(line);
-    const Finished refused = call(std::string("run ") + line + " --out " + (folder / "run").string());
+    const Finished refused =
+        call(std::string("run ") + line + " --out " + (folder / "run").string());
     CHECK(refused.exit_code == 2);
     CHECK_THAT(refused.err, Contains(expected));
   }

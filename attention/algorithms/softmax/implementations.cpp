@@ -31,8 +31,7 @@ Cost composite_cost(Cost cost, const Window& band, const Problem& problem) {
   const double square = real(problem.length) * real(problem.key_length);
   const double dims = real(problem.head_dim + problem.value_dim);
   const bool masked = band.left < problem.key_length - 1 || band.right < problem.key_length - 1;
-  double scaled = heads * real(problem.length * problem.head_dim) * bytes;
-  if (problem.kv_heads != problem.heads) scaled += heads * real(problem.key_length) * dims * bytes;
+  const double scaled = heads * real(problem.length * problem.head_dim) * bytes;
   cost.executed_flops = 2 * dims * heads * square;
   cost.exponentials = heads * square;
   cost.workspace_bytes = 2 * heads * square * bytes + (masked ? square : 0) + scaled;

@@ -9,14 +9,6 @@
 namespace attnbench {
 namespace {
 
-/// Keys or values of G heads repeated to H = `heads`.
-at::Tensor expanded(const at::Tensor& x, std::int64_t heads) {
-  if (x.size(1) == heads) return x;
-  return x.unsqueeze(2)
-      .expand({x.size(0), x.size(1), heads / x.size(1), x.size(2), x.size(3)})
-      .reshape({x.size(0), heads, x.size(2), x.size(3)});
-}
-
 /// True where a query must not see a key, broadcastable to [B, H, T, S]; undefined = sees all.
 at::Tensor hidden(const SoftmaxCall& call) {
   at::Tensor mask;
@@ -84,13 +76,14 @@ at::Tensor SoftmaxCall::added_decay(std::int64_t t0, std::int64_t rows, std::int
 
 at::Tensor softmax_composite(const SoftmaxCall& given) {
   const SoftmaxCall call = given.without_padding();
-  const auto heads = call.q.size(1);
+  const auto heads = call.q.size(1), kv_heads = call.k.size(1);
   at::Tensor added;  // made first, so that what it takes in double is free before there are scores
   if (call.log_decay.defined()) {
     added = call.added_decay(0, call.length(), 0, call.key_length(),
                              compute_type(call.q.scalar_type()));
   }
-  auto scores = product(call.q * call.scale, expanded(call.k, heads).transpose(-2, -1));
+  auto scores = unfolded_heads(
+      product(folded_heads(call.q * call.scale, kv_heads), call.k.transpose(-2, -1)), heads);
   if (added.defined()) scores = scores.to(added.scalar_type()).add_(added);
   added.reset();
   const auto mask = hidden(call);
@@ -107,7 +100,8 @@ at::Tensor softmax_composite(const SoftmaxCall& given) {
   auto output = [&] {
     const auto weights = at::softmax(scores, -1);
     scores.reset();
-    return product(weights.to(call.v.scalar_type()), expanded(call.v, heads));
+    return unfolded_heads(product(folded_heads(weights.to(call.v.scalar_type()), kv_heads), call.v),
+                          heads);
   }();
   return blind.defined() ? output.masked_fill(blind, 0.0) : output;
 }
@@ -119,33 +113,41 @@ void add_cache(State& state, const Problem& problem, std::int64_t batch, std::in
       at::zeros({batch, problem.kv_heads, capacity, problem.value_dim}, tensor);
 }
 
-void take_into_cache(const std::string& mechanism, State& state, SoftmaxCall& call) {
+void take_into_cache(const std::string& mechanism, State& state, const NewTokens& tokens,
+                     at::Tensor& key_mask) {
   const at::NoGradGuard no_grad;
+  const at::Tensor first = *tokens.begin()->second;
   const auto begin = state.position;
-  const auto count = call.key_length();
-  const auto capacity = state["key"].size(2);
+  const auto count = first.size(2);
+  const auto capacity = state[tokens.begin()->first].size(2);
   if (begin + count > capacity) {
     throw UsageError(mechanism + ": the state has room for " + std::to_string(capacity) +
                      " tokens, not for " + std::to_string(begin + count));
   }
-  if (call.key_mask.defined() && state.tensors.count("key_mask") == 0) {
-    state.tensors["key_mask"] = at::ones({call.k.size(0), capacity}, call.key_mask.options());
+  if (key_mask.defined() && state.tensors.count("key_mask") == 0) {
+    state.tensors["key_mask"] = at::ones({first.size(0), capacity}, key_mask.options());
   }
   state.position = begin + count;
-  const auto take = [&](const char* name, std::int64_t dim, at::Tensor& fresh) {
-    state[name].narrow(dim, begin, count).copy_(fresh);
-    fresh = state[name].narrow(dim, 0, state.position);
-  };
-  take("key", 2, call.k);
-  take("value", 2, call.v);
-  if (call.log_decay.defined()) {
-    if (begin > 0) call.log_decay = call.log_decay + state["log_decay"].narrow(2, begin - 1, 1);
-    take("log_decay", 2, call.log_decay);
+  for (const auto& [name, fresh] : tokens) {
+    state[name].narrow(2, begin, count).copy_(*fresh);
+    *fresh = state[name].narrow(2, 0, state.position);
   }
   if (state.tensors.count("key_mask") == 0) return;
   auto& mask = state["key_mask"];
-  if (call.key_mask.defined()) mask.narrow(1, begin, count).copy_(call.key_mask);
-  call.key_mask = mask.narrow(1, 0, state.position);
+  if (key_mask.defined()) mask.narrow(1, begin, count).copy_(key_mask);
+  key_mask = mask.narrow(1, 0, state.position);
+}
+
+void take_into_cache(const std::string& mechanism, State& state, SoftmaxCall& call) {
+  const at::NoGradGuard no_grad;
+  NewTokens tokens{{"key", &call.k}, {"value", &call.v}};
+  if (call.log_decay.defined()) {
+    if (state.position > 0) {
+      call.log_decay = call.log_decay + state["log_decay"].narrow(2, state.position - 1, 1);
+    }
+    tokens.emplace_back("log_decay", &call.log_decay);
+  }
+  take_into_cache(mechanism, state, tokens, call.key_mask);
 }
 
 void add_rings(State& state, const Problem& problem, std::int64_t batch, std::int64_t capacity,

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "attention/kernels/softmax.hpp"
 #include "attention/mechanism.hpp"
@@ -70,10 +72,16 @@ inline constexpr std::int64_t kGrowingItems = 1024;
 void add_cache(State& state, const Problem& problem, std::int64_t batch, std::int64_t capacity,
                const at::TensorOptions& tensor);
 
-/// The keys, values, mask and log decays of `call` are new tokens: stores them in the cache, the
-/// log decays in "log_decay" if there are any, advances the position, and replaces those of the
-/// call by all of them. The mask is stored once one is given. Throws UsageError, which names the
-/// mechanism, if there is no room.
+/// Tensors of new tokens, [B, G, n, w] or [B, H, n], by the name of their room in a state.
+using NewTokens = std::vector<std::pair<const char*, at::Tensor*>>;
+
+/// Stores new tokens and their mask [B, n] in the state, advances the position, and replaces each
+/// tensor by that of all tokens so far. The mask is stored once one is given. Throws UsageError,
+/// which names the mechanism, if there is no room.
+void take_into_cache(const std::string& mechanism, State& state, const NewTokens& tokens,
+                     at::Tensor& key_mask);
+/// The keys, values, mask and log decays, if there are any, of `call` are new tokens: stores them
+/// in "key", "value" and "log_decay" likewise.
 void take_into_cache(const std::string& mechanism, State& state, SoftmaxCall& call);
 
 /// Adds to `state` the ring buffers "key" [B, G, slots, D] and "value" [B, G, slots, Dv] of a

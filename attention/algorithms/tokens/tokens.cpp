@@ -80,6 +80,19 @@ Tensor without_padding(const Tensor& x, const Tensor& key_mask, double value) {
   return key_mask.defined() ? x.masked_fill(padded_tokens(key_mask), value) : x;
 }
 
+Tensor folded_heads(const Tensor& x, std::int64_t kv_heads) {
+  return x.reshape({x.size(0), kv_heads, x.size(1) / kv_heads * x.size(2), x.size(3)});
+}
+
+Tensor unfolded_heads(const Tensor& x, std::int64_t heads) {
+  return x.reshape({x.size(0), heads, x.size(2) * x.size(1) / heads, x.size(3)});
+}
+
+Tensor repeated_heads(const Tensor& x, std::int64_t heads) {
+  const std::int64_t sharing = heads / x.size(1);
+  return x.unsqueeze(2).expand({-1, -1, sharing, -1, -1}).flatten(1, 2);
+}
+
 RotaryTable rotary_table(const Tensor& x, std::int64_t first, double base) {
   const std::int64_t pairs = x.size(3) / 2;
   const auto type = compute_type(x.scalar_type());

@@ -27,6 +27,14 @@ at::Tensor padded_tokens(const at::Tensor& key_mask);
 /// included, so that it is replaced, not multiplied by 0.
 at::Tensor without_padding(const at::Tensor& x, const at::Tensor& key_mask, double value = 0);
 
+/// x [B, H, T, w] as [B, G, H / G T, w], the query heads of each of G = `kv_heads` key heads one
+/// after the other: a product with keys or values then needs no copies of them. And back.
+at::Tensor folded_heads(const at::Tensor& x, std::int64_t kv_heads);
+at::Tensor unfolded_heads(const at::Tensor& x, std::int64_t heads);
+/// Keys or values x [B, G, T, w] once for each of `heads` query heads, [B, H, T, w]; without a copy
+/// where G is 1 or H.
+at::Tensor repeated_heads(const at::Tensor& x, std::int64_t heads);
+
 enum class Rotation { forward, inverse };
 
 /// Cosines and sines [T, pairs] of the angles (first + t) base^(-i / pairs) of rotary positions, in

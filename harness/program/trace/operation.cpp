@@ -167,17 +167,16 @@ class Reader {
 
   Lengths list(const char* name, std::int64_t count) {
     const auto input = workload_.inputs.find(name);
-    const bool stored =
-        input != workload_.inputs.end() && input->second.type == "safetensors";
+    const bool stored = input != workload_.inputs.end() && input->second.type == "safetensors";
     if (!stored) {
       throw NotTaken(std::string("it does not say the lengths of its sequences: its ") + name +
                      " is not stored");
     }
     const fs::path file = found_above(input->second.path);
     if (file.empty()) {
-      throw NotTaken(std::string("the lengths of its sequences, its ") + name +
-                     ", are in a file that is not there: " +
-                     fs::path(input->second.path).filename().string());
+      throw NotTaken(
+          std::string("the lengths of its sequences, its ") + name +
+          ", are in a file that is not there: " + fs::path(input->second.path).filename().string());
     }
     Lengths numbers = whole_numbers(file, input->second.tensor_key);
     if (static_cast<std::int64_t>(numbers.size()) != count) {
@@ -226,9 +225,9 @@ Operation operation_of(const TraceDefinition& definition) {
   operation.head_dim = constant(definition, "head_dim");
   if (paged) operation.page_size = constant(definition, "page_size");
   if (operation.heads % operation.kv_heads != 0) {
-    throw UsageFailure(text::quotable(definition.file) + ": /axes/num_kv_heads: " +
-                       std::to_string(operation.kv_heads) + " does not divide the " +
-                       std::to_string(operation.heads) +
+    throw UsageFailure(text::quotable(definition.file) +
+                       ": /axes/num_kv_heads: " + std::to_string(operation.kv_heads) +
+                       " does not divide the " + std::to_string(operation.heads) +
                        " of num_qo_heads; expected key heads that as many query heads share each");
   }
   operation.dtype = dtype_of(definition);
@@ -237,8 +236,7 @@ Operation operation_of(const TraceDefinition& definition) {
 
 OperationSizes sizes_of(const Operation& operation, const TraceWorkload& workload) {
   Reader reader(operation, workload);
-  OperationSizes sizes =
-      operation.stage == Stage::prefill ? reader.prefill() : reader.decode();
+  OperationSizes sizes = operation.stage == Stage::prefill ? reader.prefill() : reader.decode();
   sizes.scale = reader.scale();
   return sizes;
 }

@@ -41,7 +41,8 @@ std::vector<std::int64_t> numbers_of(const std::string& bytes) {
 
 TensorEntry entry_of(const std::filesystem::path& file, const Json& header,
                      const std::string& name) {
-  if (!header.is_object()) refuse(file, std::string("the header is no object; expected ") + expected_file);
+  if (!header.is_object())
+    refuse(file, std::string("the header is no object; expected ") + expected_file);
   const auto found = header.find(name);
   if (found == header.end()) {
     std::vector<std::string> names;

@@ -86,7 +86,8 @@ class Reading {
       const std::string_view text = std::string_view(content).substr(begin, end - begin);
       begin = end + 1;
       if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      add(parse_json(text, file, expected_object, {}, line), file, file + ":" + std::to_string(line));
+      add(parse_json(text, file, expected_object, {}, line), file,
+          file + ":" + std::to_string(line));
     }
   }
 
@@ -112,8 +113,9 @@ class Reading {
     } catch (const SchemaError& error) {
       std::string what = error.what();
       if (what.find("unknown key") != std::string::npos) {
-        what += "; expected those that FlashInfer-Bench documents, as a further one may mean "
-                "another operation";
+        what +=
+            "; expected those that FlashInfer-Bench documents, as a further one may mean "
+            "another operation";
       }
       throw UsageFailure(text::quotable(place) + ": " + text::quotable(what, 400));
     }
@@ -149,9 +151,8 @@ std::string TraceDefinition::dtype_of(const std::string& input) const {
 }
 
 const TraceDefinition* TraceFiles::find(const std::string& name) const {
-  const auto found =
-      std::find_if(definitions.begin(), definitions.end(),
-                   [&](const TraceDefinition& one) { return one.name == name; });
+  const auto found = std::find_if(definitions.begin(), definitions.end(),
+                                  [&](const TraceDefinition& one) { return one.name == name; });
   return found == definitions.end() ? nullptr : &*found;
 }
 

@@ -61,9 +61,9 @@ struct TraceWorkload {
   std::string uuid;
   std::map<std::string, std::int64_t> axes;
   std::map<std::string, TraceInput> inputs;
-  std::string definition;        ///< its name
-  std::filesystem::path file;    ///< that it is from
-  std::string place;             ///< "FILE:LINE"
+  std::string definition;      ///< its name
+  std::filesystem::path file;  ///< that it is from
+  std::string place;           ///< "FILE:LINE"
 };
 
 struct TraceFiles {

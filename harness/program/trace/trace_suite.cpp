@@ -20,7 +20,8 @@ std::string suite_name(const TraceFiles& files) {
       name.begin(), name.end(),
       [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.'; },
       '-');
-  if (name.empty() || !std::isalnum(static_cast<unsigned char>(name.front()))) name = "trace" + name;
+  if (name.empty() || !std::isalnum(static_cast<unsigned char>(name.front())))
+    name = "trace" + name;
   return name.substr(0, longest);
 }
 
@@ -80,9 +81,8 @@ class Making {
       made_.left_out.push_back({name, count, "its definition is in none of the files"});
     }
     made_.suite = {{"name", suite_name(files_)},
-                   {"title", "Attention of a FlashInfer trace: " +
-                                 counted(made_.sizes, "size") + " of " +
-                                 counted(made_.taken, "workload")}};
+                   {"title", "Attention of a FlashInfer trace: " + counted(made_.sizes, "size") +
+                                 " of " + counted(made_.taken, "workload")}};
     made_.suite["notes"] = notes();
     made_.suite["tasks"] = tasks_;
     made_.suite["mechanisms"] = {{"softmax", Ordered::object()}};

@@ -3,8 +3,8 @@
 
   agree.py --program build/release/bin/attnbench [--only RE] [--markdown FILE]
 
-Run it with a Python that has torch, flash-linear-attention (its naive forms), nystrom-attention,
-linformer and performer-pytorch from PyPI. For each case of agree_cases.py and each size the same
+Run it with a Python that has torch, flash-linear-attention (its naive forms), transformers,
+nystrom-attention, linformer and performer-pytorch from PyPI. For each case of agree_cases.py and each size the same
 random numbers go through `attnbench apply`, in each of our implementations that takes them, and
 through the package's own function; compared are the output and the gradients of all inputs and
 parameters, each by max |a - b| / max |b|. Ends with 1 where a difference exceeds 1e-9.
@@ -60,7 +60,7 @@ def drawn(case, size, generator):
 
     shared = {name: case.key_heads or heads for name in ("key", "value")}
     inputs = {
-        name: leaf(batch, shared.get(name, heads), tokens, width)
+        name: leaf(batch, 1 if name in case.shared else shared.get(name, heads), tokens, width)
         for name, width in case.inputs(keys, values).items()
     }
     parameters = {name: leaf(*shape(size)) for name, shape in case.parameters.items()}
@@ -143,8 +143,13 @@ def compared(program, case, size, seed):
 
 
 def versions():
-    names = "torch flash-linear-attention transformers nystrom-attention linformer performer-pytorch".split()
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names)
+    names = ("torch flash-linear-attention transformers nystrom-attention linformer "
+             "performer-pytorch").split()
+    found = []
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append(f"{name} {importlib.metadata.version(name)}")
+    return ", ".join(found)
 
 
 def main():

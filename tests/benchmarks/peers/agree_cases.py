@@ -38,6 +38,7 @@ class Case:
     parameters: dict = dataclasses.field(default_factory=dict)
     options: dict = dataclasses.field(default_factory=dict)
     constants: tuple = ()  # parameters that are not trained: without a gradient
+    shared: tuple = ()  # roles of one head, which all others share
     pattern: str = "causal"
     sizes: tuple = SIZES
     key_heads: int = 0  # of keys and values; 0 = as many as heads
@@ -53,12 +54,12 @@ def unit(x, epsilon=1e-6):
     return x / ((x * x).sum(-1, keepdim=True) + epsilon).sqrt()
 
 
-def turned(x):
+def turned(x, direction=1):
     """Pairs of channels rotated by their position, as RetNet does; an odd last one is not."""
     even = x.size(-1) // 2 * 2
     place = torch.arange(x.size(2), dtype=x.dtype)
     rate = 10000.0 ** (-torch.arange(0, even, 2, dtype=x.dtype) / max(even, 1))
-    angle = place[:, None] * rate
+    angle = direction * place[:, None] * rate
     first, second = x[..., 0:even:2], x[..., 1:even:2]
     pairs = (first * angle.cos() - second * angle.sin(), first * angle.sin() + second * angle.cos())
     return torch.cat([torch.stack(pairs, -1).flatten(-2), x[..., even:]], -1)
@@ -248,6 +249,36 @@ def moba(query, key, value):
     return by_token(mixed.reshape(batch, tokens, heads, -1))
 
 
+def mla(query, latent, key_rotary, key_up, value_up):
+    """DeepSeek V3's layer without its norm of the latent, on what its other projections would give.
+    It rotates its inputs, ours are rotated: they are turned back before."""
+    from transformers.models.deepseek_v3 import modeling_deepseek_v3 as theirs
+    from transformers.models.deepseek_v3.configuration_deepseek_v3 import DeepseekV3Config
+
+    batch, heads, tokens, width = query.shape
+    content, rotary = key_up.size(-1), key_rotary.size(-1)
+    config = DeepseekV3Config(hidden_size=8, num_attention_heads=heads, q_lora_rank=None,
+                              num_key_value_heads=heads, kv_lora_rank=latent.size(-1),
+                              qk_nope_head_dim=content, qk_rope_head_dim=rotary,
+                              v_head_dim=value_up.size(-1))
+    config._attn_implementation = "eager"
+    layer = theirs.DeepseekV3Attention(config, 0)
+    queries = torch.cat([query[..., :content], turned(query[..., content:], -1)], -1)
+    queries = by_token(queries).reshape(batch, tokens, heads * width)
+    compressed = torch.cat([latent, turned(key_rotary, -1)], -1)[:, 0]
+    weights = torch.cat([key_up, value_up], -1)  # [heads, latent, content + value]
+    del layer.q_proj, layer.kv_a_proj_with_mqa, layer.kv_b_proj
+    layer.q_proj = lambda x: x[..., : heads * width]
+    layer.kv_a_proj_with_mqa = lambda x: x[..., heads * width :]
+    layer.kv_b_proj = lambda x: torch.einsum("bgsl,hlw->bgshw", x, weights).reshape(
+        batch, 1, tokens, -1)
+    layer.kv_a_layernorm = layer.o_proj = torch.nn.Identity()
+    positions = theirs.DeepseekV3RotaryEmbedding(config)(query, torch.arange(tokens)[None])
+    future = torch.full((tokens, tokens), -math.inf, dtype=query.dtype).triu(1)
+    mixed = layer(torch.cat([queries, compressed], -1), positions, future)[0]
+    return by_token(mixed.reshape(batch, tokens, heads, -1))
+
+
 def abc(query, key, value, slots):
     from fla.ops.abc.naive import naive_recurrent_abc
 
@@ -357,6 +388,14 @@ def performer(query, key, value, omega):
     return layer(query, key, value)
 
 
+def latent_widths(keys, values):
+    return {"query": keys, "latent": 11, "key_rotary": rotary_of(keys)}
+
+
+def rotary_of(keys):
+    return 2 * ((keys + 5) // 6)
+
+
 def with_gate(width):
     def widths(keys, values):
         return {**plain_widths(keys, values), "beta": 1, "gate": width or keys}
@@ -377,6 +416,14 @@ def of_channel(size):
 
 def of_map(size):
     return size[1], size[3], size[3]
+
+
+def of_key_up(size):
+    return size[1], 11, size[3] - rotary_of(size[3])
+
+
+def of_value_up(size):
+    return size[1], 11, size[4]
 
 
 def of_projection(size):
@@ -439,6 +486,9 @@ CASES = [
          {**CHANNELS, "input_weight": of_state, "read_weight": of_state}, {"state": 9}),
     Case("MoBA", "moba", "fla parallel_moba, flash-attn's part the script's", moba, options=MOBA,
          sizes=SQUARE, key_heads=2),
+    Case("MLA", "mla", "transformers DeepseekV3Attention", mla, latent_widths,
+         {"key_up": of_key_up, "value_up": of_value_up},
+         shared=("latent", "key_rotary")),
     Case("Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
          lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
          {**DECAY, "skip": of_head}),

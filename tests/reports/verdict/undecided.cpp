@@ -56,7 +56,7 @@ TEST_CASE("what is undecided names its cells, and only those", "[verdict]") {
 
 TEST_CASE("each exact attention that may be the fastest is a side", "[verdict]") {
   const auto open = open_of({asked({cell_of("flash", 512, 4), cell_of("naive", 512, 4.05),
-                                      cell_of("linear", 512, 1), cell_of("latte", 512, 3.9)})});
+                                    cell_of("linear", 512, 1), cell_of("latte", 512, 3.9)})});
   REQUIRE(open.size() == 1);
   CHECK(open[0].cells == Ids{"latte 512", "flash 512", "naive 512"});
 }

@@ -18,7 +18,7 @@ Settings ragged_contexts(const Settings& more = {}) {
 }
 
 tasks::TaskForecast batch_forecast(const std::string& mechanism, const Settings& settings,
-                                const char* implementation = "auto") {
+                                   const char* implementation = "auto") {
   const auto cell = make_cell("decode", mechanism, implementation, settings);
   return tasks::find_task("decode").forecast(registry(), cell);
 }
@@ -97,8 +97,8 @@ TEST_CASE("every mechanism with a state decodes contexts of several lengths", "[
 TEST_CASE("a step after a padded context is that after the context alone", "[decode][ragged]") {
   const std::int64_t lengths[] = {9, 50, 31};
   for (const char* name : {"softmax", "window", "retention", "delta", "latte", "fox"}) {
-    const Settings options = std::string(name) == "window" ? Settings{{"window", Window{3, 0}}}
-                                                           : Settings{};
+    const Settings options =
+        std::string(name) == "window" ? Settings{{"window", Window{3, 0}}} : Settings{};
     const auto cell = make_cell("decode", name, "auto", ragged_contexts(), options);
     const tasks::TaskForecast forecast = tasks::find_task("decode").forecast(registry(), cell);
     const at::NoGradGuard no_grad;
@@ -131,14 +131,16 @@ TEST_CASE("a padded context that is read without its mask is wrong", "[decode][r
         return mix(mechanism, unmasked, state);
       });
   CHECK(batch_run(blind, "blind", ragged_contexts()).check["verdict"] == "wrong");
-  CHECK(batch_run(blind, "blind", ragged_contexts({{"lengths", s("3x50")}})).check["verdict"] == "ok");
+  CHECK(batch_run(blind, "blind", ragged_contexts({{"lengths", s("3x50")}})).check["verdict"] ==
+        "ok");
 }
 
 TEST_CASE("what a step after contexts of several lengths must do is the sum of them",
           "[decode][ragged]") {
   for (const char* mechanism : {"softmax", "latte"}) {
     INFO(mechanism);
-    const tasks::TaskForecast whole = batch_forecast(mechanism, small_batch({{"batch", n(3)}}), "composite");
+    const tasks::TaskForecast whole =
+        batch_forecast(mechanism, small_batch({{"batch", n(3)}}), "composite");
     const tasks::TaskForecast some = batch_forecast(mechanism, ragged_contexts(), "composite");
     double flops = 0, bytes = 0, prefill = 0, generation = 0;
     for (const std::int64_t length : {9, 50, 31}) {

@@ -42,7 +42,7 @@ TEST_CASE("rotary positions continue from the context, and need a query and a ke
   const auto decoded = [](const Registry& with, const char* mechanism, const Settings& more) {
     return run_cell(with, "decode", make_cell("decode", mechanism, "auto", small_decode(more)));
   };
-  for (const char* mechanism : {"softmax", "window", "linear", "gla"}) {
+  for (const char* mechanism : {"softmax", "window", "linear", "gla", "mla"}) {
     INFO(mechanism);
     const Ran ran = decoded(registry(), mechanism, rotary);
     INFO(ran.check.dump() << ran.sections["timed_check"].dump());

@@ -18,7 +18,7 @@ Settings chunk(const Settings& more = {}) {
 }
 
 tasks::TaskForecast chunk_forecast(const char* mechanism, const char* implementation,
-                                const Settings& more = {}, const Settings& options = {}) {
+                                   const Settings& more = {}, const Settings& options = {}) {
   const auto cell = make_cell("kernel", mechanism, implementation, chunk(more), options);
   return tasks::find_task("kernel").forecast(registry(), cell);
 }
@@ -77,8 +77,8 @@ TEST_CASE("every implementation of softmax and windows continues from a past", "
   for (const char* mechanism : {"softmax", "window", "latte", "linear", "gla"}) {
     for (const Implementation& one : registry().entry(mechanism).implementations) {
       INFO(mechanism << "/" << one.name);
-      const auto cell = make_cell("kernel", mechanism, one.name,
-                                  chunk({{"heads", n(4)}, {"past", n(300)}}));
+      const auto cell =
+          make_cell("kernel", mechanism, one.name, chunk({{"heads", n(4)}, {"past", n(300)}}));
       if (!tasks::find_task("kernel").forecast(registry(), cell).support) continue;
       const Ran ran = run_cell(registry(), "kernel", cell);
       INFO(ran.check.dump() << "\n" << ran.sections["timed_check"].dump());
@@ -110,9 +110,8 @@ TEST_CASE("a chunk's forecast is of the new tokens against all keys that they se
   // A window sees no more after a longer past, and neither does a recurrence.
   for (const char* mechanism : {"window", "latte", "linear"}) {
     INFO(mechanism);
-    const Settings options = std::string(mechanism) == "window"
-                                 ? Settings{{"window", Window{15, 0}}}
-                                 : Settings{};
+    const Settings options =
+        std::string(mechanism) == "window" ? Settings{{"window", Window{15, 0}}} : Settings{};
     const tasks::TaskForecast near = chunk_forecast(mechanism, "composite", {}, options);
     const tasks::TaskForecast far =
         chunk_forecast(mechanism, "composite", {{"past", n(6000)}}, options);
@@ -153,8 +152,8 @@ TEST_CASE("a past with anything but a causal forward mix is refused, with what t
   CHECK_THAT(chunk_refusal({{"pattern", s("cross")}, {"key_length", n(24)}}),
              Contains("only causal tokens continue") && Contains("cross"));
   for (const char* pass : {"forward+backward", "backward"}) {
-    CHECK_THAT(chunk_refusal({{"pass", s(pass)}}), Contains("a state has no gradient") &&
-                                                 Contains(pass) && Contains("say forward"));
+    CHECK_THAT(chunk_refusal({{"pass", s(pass)}}),
+               Contains("a state has no gradient") && Contains(pass) && Contains("say forward"));
   }
   for (const char* scope : {"projected", "layer", "model"}) {
     CHECK_THAT(chunk_refusal({{"scope", s(scope)}}), Contains(scope) && Contains("say mix"));
@@ -169,19 +168,19 @@ TEST_CASE("a past with anything but a causal forward mix is refused, with what t
 }
 
 TEST_CASE("a chunk that is wrong, kept or changes its inputs is found", "[kernel][past][cheats]") {
-  const Ran honest = chunk_of(cheating_chunk(
-      [](const at::Tensor& output, const Inputs&, const State&) { return output; }));
+  const Ran honest = chunk_of(
+      cheating_chunk([](const at::Tensor& output, const Inputs&, const State&) { return output; }));
   CHECK(honest.check["verdict"] == "ok");
   CHECK(honest.sections["timed_check"]["verdict"] == "ok");
   // Wrong after the past alone: as from a state that is not advanced.
-  const Ran wrong = chunk_of(cheating_chunk(
-      [](const at::Tensor& output, const Inputs&, const State& state) {
+  const Ran wrong =
+      chunk_of(cheating_chunk([](const at::Tensor& output, const Inputs&, const State& state) {
         return state.position == 174 ? output * 1.01 : output;
       }));
   CHECK(wrong.check["verdict"] == "wrong");
   const auto kept = std::make_shared<std::map<const void*, at::Tensor>>();
-  const Ran keeps = chunk_of(cheating_chunk(
-      [=](const at::Tensor& output, const Inputs& inputs, const State& state) {
+  const Ran keeps = chunk_of(
+      cheating_chunk([=](const at::Tensor& output, const Inputs& inputs, const State& state) {
         if (state.position != 174) return output;
         at::Tensor& first = (*kept)[inputs["query"].data_ptr()];
         if (!first.defined()) first = output.clone();
@@ -190,8 +189,8 @@ TEST_CASE("a chunk that is wrong, kept or changes its inputs is found", "[kernel
   INFO(keeps.sections["timed_check"].dump());
   CHECK(keeps.check["verdict"] == "ok");
   CHECK(keeps.sections["timed_check"]["verdict"] == "wrong");
-  const Ran spoils = chunk_of(cheating_chunk(
-      [](const at::Tensor& output, const Inputs& inputs, const State& state) {
+  const Ran spoils = chunk_of(
+      cheating_chunk([](const at::Tensor& output, const Inputs& inputs, const State& state) {
         if (state.position == 174) at::Tensor(inputs["key"]).mul_(0.5);
         return output;
       }));
@@ -200,8 +199,7 @@ TEST_CASE("a chunk that is wrong, kept or changes its inputs is found", "[kernel
         "a timed call changed its input \"key\" in place");
 }
 
-TEST_CASE("a past is read in pieces, and every call begins from the same state",
-          "[kernel][past]") {
+TEST_CASE("a past is read in pieces, and every call begins from the same state", "[kernel][past]") {
   std::set<std::int64_t> pieces;
   std::set<const void*> begun_in;
   const Registry watched = with_changed_softmax(

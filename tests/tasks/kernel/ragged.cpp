@@ -20,7 +20,7 @@ Settings ragged_call(const Settings& more = {}) {
 }
 
 tasks::TaskForecast ragged_forecast(const char* mechanism, const Settings& settings,
-                                const char* implementation = "composite") {
+                                    const char* implementation = "composite") {
   const auto cell = make_cell("kernel", mechanism, implementation, settings);
   return tasks::find_task("kernel").forecast(registry(), cell);
 }
@@ -48,8 +48,7 @@ TEST_CASE("every mechanism mixes a ragged batch, checked on the sequences' own r
         INFO(name << " " << pattern << " " << pass);
         const Settings settings = ragged_call({{"pattern", s(pattern)}, {"pass", s(pass)}});
         if (!ragged_forecast(name.c_str(), settings, "auto").support) continue;
-        const Ran ran =
-            run_cell(registry(), "kernel", make_cell("kernel", name, "auto", settings));
+        const Ran ran = run_cell(registry(), "kernel", make_cell("kernel", name, "auto", settings));
         INFO(ran.check.dump() << "\n" << ran.sections["timed_check"].dump());
         CHECK(ran.check["verdict"] == "ok");
         CHECK(ran.check["rows"] == 32);
@@ -65,10 +64,9 @@ TEST_CASE("projections and whole models take a ragged batch", "[kernel][ragged]"
   for (const char* scope : {"projected", "layer", "model"}) {
     for (const char* pattern : {"causal", "bidirectional"}) {
       INFO(scope << " " << pattern);
-      const Ran ran = ragged_run(registry(), "softmax",
-                             {{"scope", s(scope)},
-                              {"pattern", s(pattern)},
-                              {"pass", s("forward+backward")}});
+      const Ran ran = ragged_run(
+          registry(), "softmax",
+          {{"scope", s(scope)}, {"pattern", s(pattern)}, {"pass", s("forward+backward")}});
       INFO(ran.check.dump() << "\n" << ran.sections["timed_check"].dump());
       CHECK(ran.check["verdict"] == "ok");
       CHECK(ran.sections["timed_check"]["verdict"] == "ok");
@@ -107,7 +105,8 @@ TEST_CASE("the work of a ragged batch is that of its tokens, and it executes the
       }
     }
   }
-  CHECK(ragged_forecast("softmax", ragged_call()).peak_bytes == ragged_forecast("softmax", padded).peak_bytes);
+  CHECK(ragged_forecast("softmax", ragged_call()).peak_bytes ==
+        ragged_forecast("softmax", padded).peak_bytes);
   // Equal sequences are an ordinary batch.
   const Settings equal = with(padded, {{"lengths", s("3x96")}});
   CHECK(ragged_forecast("softmax", equal).cost.model_flops ==

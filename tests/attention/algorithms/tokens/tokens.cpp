@@ -1,4 +1,5 @@
-// Rotary positions: their tables, which calls share, and what they do to pairs of channels.
+// Heads that share keys; rotary positions: their tables, which calls share, and what they do to
+// pairs of channels.
 #include "attention/algorithms/tokens/tokens.hpp"
 
 #include <cmath>
@@ -33,6 +34,24 @@ Tensor turned_in_loops(const Tensor& x, std::int64_t first, double base) {
 }
 
 }  // namespace
+
+TEST_CASE("query heads fold into the rows of their key head and back, keys repeat for them") {
+  const Tensor queries = at::randn({2, 6, 5, 3}, at::kDouble);
+  const Tensor keys = at::randn({2, 2, 7, 3}, at::kDouble);
+  const Tensor folded = folded_heads(queries, 2);
+  CHECK(folded.sizes() == at::IntArrayRef({2, 2, 15, 3}));
+  CHECK(at::equal(folded.select(1, 1).narrow(1, 5, 5), queries.select(1, 4)));
+  CHECK(at::equal(unfolded_heads(folded, 6), queries));
+  const Tensor repeated = repeated_heads(keys, 6);
+  for (std::int64_t h = 0; h < 6; ++h) {
+    CHECK(at::equal(repeated.select(1, h), keys.select(1, h / 3)));
+  }
+  CHECK(relative_error(unfolded_heads(at::matmul(folded, keys.transpose(2, 3)), 6),
+                       at::matmul(queries, repeated.transpose(2, 3))) < 1e-14);
+  CHECK(folded_heads(queries, 6).is_alias_of(queries));
+  CHECK(repeated_heads(keys, 2).is_alias_of(keys));
+  CHECK(repeated_heads(keys.narrow(1, 0, 1), 6).is_alias_of(keys));
+}
 
 TEST_CASE("rotated: pairs turn by their positions, a last odd channel stays, and back undoes it") {
   for (const std::int64_t width : {1, 2, 5, 8}) {

@@ -62,8 +62,10 @@ inline Catalogue catalogue() {
   made.tasks = {
       task_spec("kernel", {"time", "memory", "slopes", "roofline"},
                 {Option::integer("length", 1024, "", 1, 1073741824),
-                 Option::integer("key_length", 0, "", 0), Option::integer("past", 0, "", 0),
-                 {"lengths", OptionType::text, std::string(), "lengths joined by +"}, pattern,
+                 Option::integer("key_length", 0, "", 0),
+                 Option::integer("past", 0, "", 0),
+                 {"lengths", OptionType::text, std::string(), "lengths joined by +"},
+                 pattern,
                  Option::text("pass", {"forward", "backward", "forward+backward"}, ""),
                  Option::text("scope", {"mix", "projected", "layer"}, "")}),
       task_spec("decode", {"time", "state"},

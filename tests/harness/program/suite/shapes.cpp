@@ -164,8 +164,8 @@ TEST_CASE("Shapes: what is used of one, and what is not, is said", "[suite]") {
   CHECK(to_json(whole.cells[0].settings)["layers"] == 2);
   CHECK(to_json(whole.cells[1].settings)["layers"] == 12);
   CHECK_THAT(whole.notes.at(0), Contains(" layers=12 "));
-  const suite::Expanded ragged = shaped(of_kernel + R"(, "set": {"lengths": "9+5"})",
-                                        with_shape("gpt2"));
+  const suite::Expanded ragged =
+      shaped(of_kernel + R"(, "set": {"lengths": "9+5"})", with_shape("gpt2"));
   CHECK(to_json(ragged.cells.at(0).settings)["length"] == 9);
   CHECK_THAT(ragged.notes.at(0), Contains("said otherwise: length"));
   CHECK(shaped(of_kernel).notes.empty());

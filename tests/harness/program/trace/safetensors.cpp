@@ -34,8 +34,8 @@ TEST_CASE("lists of whole numbers are read by their name", "[trace]") {
   CHECK(whole_numbers(file, "b") == Numbers{-1});
   CHECK(whole_numbers(file, "none").empty());
   const std::string wide("\x05\0\0\0\x01\0\0\0", 8);
-  test::write_file(file, with_entry(R"({"dtype": "I64", "shape": [1], "data_offsets": [0, 8]})",
-                                    wide));
+  test::write_file(file,
+                   with_entry(R"({"dtype": "I64", "shape": [1], "data_offsets": [0, 8]})", wide));
   CHECK(whole_numbers(file, "a") == Numbers{(std::int64_t{1} << 32) + 5});
 }
 
@@ -50,24 +50,24 @@ TEST_CASE("what is no list of whole numbers in safetensors is refused", "[trace]
   CHECK_THAT(complaint_of(test::safetensors_text("{\"a\"", "")),
              Catch::Contains("expected a file of safetensors"));
   const std::string four(4, '\0');
-  CHECK_THAT(complaint_of(with_entry(R"({"dtype": "F32", "shape": [1], "data_offsets": [0, 4]})",
-                                     four)),
-             Catch::Contains("is F32 of 1 dimensions; expected a list of I32 or I64"));
   CHECK_THAT(
-      complaint_of(with_entry(R"({"dtype": "I32", "shape": [1, 1], "data_offsets": [0, 4]})", four)),
-      Catch::Contains("of 2 dimensions"));
+      complaint_of(with_entry(R"({"dtype": "F32", "shape": [1], "data_offsets": [0, 4]})", four)),
+      Catch::Contains("is F32 of 1 dimensions; expected a list of I32 or I64"));
+  CHECK_THAT(complaint_of(
+                 with_entry(R"({"dtype": "I32", "shape": [1, 1], "data_offsets": [0, 4]})", four)),
+             Catch::Contains("of 2 dimensions"));
   CHECK_THAT(complaint_of(with_entry(R"({"dtype": "I32", "shape": [1]})", four)),
              Catch::Contains("/a/data_offsets"));
   for (const char* offsets : {"[0, 8]", "[-4, 0]", "[4, 0]", "[0]", "[0, 3]"}) {
     INFO(offsets);
-    CHECK_THAT(complaint_of(with_entry(
-                   std::string(R"({"dtype": "I32", "shape": [1], "data_offsets": )") + offsets +
-                       "}",
-                   four)),
-               Catch::Contains("is not within the file"));
+    CHECK_THAT(
+        complaint_of(with_entry(
+            std::string(R"({"dtype": "I32", "shape": [1], "data_offsets": )") + offsets + "}",
+            four)),
+        Catch::Contains("is not within the file"));
   }
-  CHECK_THAT(complaint_of(with_entry(
-                 R"({"dtype": "I32", "shape": [4611686018427387904], "data_offsets": [0, 4]})",
-                 four)),
-             Catch::Contains("is not within the file"));
+  CHECK_THAT(
+      complaint_of(with_entry(
+          R"({"dtype": "I32", "shape": [4611686018427387904], "data_offsets": [0, 4]})", four)),
+      Catch::Contains("is not within the file"));
 }

@@ -21,8 +21,7 @@ inline std::string safetensors_text(const std::string& header, const std::string
 }
 
 /// Lists of I32 by name.
-inline std::string safetensors_of(
-    const std::map<std::string, std::vector<std::int32_t>>& lists) {
+inline std::string safetensors_of(const std::map<std::string, std::vector<std::int32_t>>& lists) {
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   std::string data;
   for (const auto& [name, numbers] : lists) {

@@ -17,12 +17,14 @@ Json definition(const std::string& name, const std::string& op_type, const Json&
                 const std::string& dtype = "bfloat16") {
   Json made = {{"name", name},
                {"op_type", op_type},
-               {"axes", {{"num_qo_heads", {{"type", "const"}, {"value", 8}}},
-                         {"num_kv_heads", {{"type", "const"}, {"value", 2}}},
-                         {"head_dim", {{"type", "const"}, {"value", 64}}},
-                         {"len_indptr", {{"type", "var"}}}}},
-               {"inputs", {{"q", {{"shape", {"total", "num_qo_heads", "head_dim"}}, {"dtype", dtype}}},
-                           {"sm_scale", {{"shape", nullptr}, {"dtype", "float32"}}}}},
+               {"axes",
+                {{"num_qo_heads", {{"type", "const"}, {"value", 8}}},
+                 {"num_kv_heads", {{"type", "const"}, {"value", 2}}},
+                 {"head_dim", {{"type", "const"}, {"value", 64}}},
+                 {"len_indptr", {{"type", "var"}}}}},
+               {"inputs",
+                {{"q", {{"shape", {"total", "num_qo_heads", "head_dim"}}, {"dtype", dtype}}},
+                 {"sm_scale", {{"shape", nullptr}, {"dtype", "float32"}}}}},
                {"outputs", Json::object()},
                {"tags", nullptr},
                {"reference", "def run(): pass"}};
@@ -103,12 +105,12 @@ TEST_CASE("a ragged prefill becomes cells of kernel, one for each size", "[trace
   Trace trace;
   const Json of = ragged_prefill();
   const Json lists = {{"qo_indptr", stored("q")}, {"kv_indptr", stored("kv")}};
-  trace.write({of}, {workload(of, "1", {{"len_indptr", 2}, {"total_q", 35}, {"total_kv", 35}}),
-                     workload(of, "2", {{"len_indptr", 2}, {"total_q", 35}, {"total_kv", 35}}),
-                     workload(of, "2", {{"len_indptr", 2}, {"total_q", 35}, {"total_kv", 35}}),
-                     workload(of, "3", {{"len_indptr", 2}, {"total_q", 16}, {"total_kv", 80}}),
-                     workload(of, "4", {{"len_indptr", 5}, {"total_q", 60}, {"total_kv", 60}},
-                              lists)});
+  trace.write({of},
+              {workload(of, "1", {{"len_indptr", 2}, {"total_q", 35}, {"total_kv", 35}}),
+               workload(of, "2", {{"len_indptr", 2}, {"total_q", 35}, {"total_kv", 35}}),
+               workload(of, "2", {{"len_indptr", 2}, {"total_q", 35}, {"total_kv", 35}}),
+               workload(of, "3", {{"len_indptr", 2}, {"total_q", 16}, {"total_kv", 80}}),
+               workload(of, "4", {{"len_indptr", 5}, {"total_q", 60}, {"total_kv", 60}}, lists)});
   trace.store({{"q", {0, 20, 40, 40, 60}}, {"kv", {0, 20, 40, 40, 60}}});
   const trace::TraceSuite made = trace.suite();
   CHECK(made.taken == 4);  // the same uuid counts once
@@ -116,8 +118,12 @@ TEST_CASE("a ragged prefill becomes cells of kernel, one for each size", "[trace
   CHECK(made.left_out.empty());
   const Json task = made.suite.at("tasks").at("gqa_ragged_prefill_causal_h8");
   CHECK(task["task"] == "kernel");
-  CHECK(task["set"] == Json({{"heads", 8}, {"kv_heads", 2}, {"head_dim", 64},
-                             {"dtype", "bfloat16"}, {"pattern", "causal"}, {"pass", "forward"}}));
+  CHECK(task["set"] == Json({{"heads", 8},
+                             {"kv_heads", 2},
+                             {"head_dim", 64},
+                             {"dtype", "bfloat16"},
+                             {"pattern", "causal"},
+                             {"pass", "forward"}}));
   // The third sequence of the last one has no queries, which costs nothing.
   CHECK(task["zip"] ==
         Json({{"batch", {1, 1, 3}}, {"length", {35, 16, 20}}, {"past", {0, 64, 0}}}));
@@ -136,7 +142,9 @@ TEST_CASE("steps in pages become cells of decode, whose context is without the t
   const Json pages = paged("gqa_paged_decode_h8_ps64", "batch_size", 64);
   const Json lists = {{"kv_indptr", stored("kv")}, {"kv_last_page_len", stored("last")}};
   const auto axes = [](int batch, int indices) {
-    return Json{{"batch_size", batch}, {"len_indptr", batch + 1}, {"num_kv_indices", indices},
+    return Json{{"batch_size", batch},
+                {"len_indptr", batch + 1},
+                {"num_kv_indices", indices},
                 {"num_pages", 900}};
   };
   trace.write({ones, pages},
@@ -152,9 +160,7 @@ TEST_CASE("steps in pages become cells of decode, whose context is without the t
   CHECK(first["zip"] ==
         Json({{"batch", {1, 3}}, {"length", {512, 29}}, {"lengths", {"", "9+19+29"}}}));
   CHECK(made.suite["tasks"]["gqa_paged_decode_h8_ps64"]["zip"] ==
-        Json({{"batch", {3}},
-              {"length", {29 * 64 + 5 - 1}},
-              {"lengths", {"639+1216+1860"}}}));
+        Json({{"batch", {3}}, {"length", {29 * 64 + 5 - 1}}, {"lengths", {"639+1216+1860"}}}));
   REQUIRE(made.left_out.size() == 2);
   CHECK_THAT(made.left_out[0].reason, Contains("its kv_last_page_len is not stored"));
   CHECK_THAT(made.left_out[1].reason, Contains("kv_last_page_len has 3 numbers for 1"));
@@ -242,8 +248,10 @@ TEST_CASE("batches that differ in more than one task can say are left out", "[tr
   const Json lists = {{"qo_indptr", stored("q")}, {"kv_indptr", stored("kv")}};
   const auto reason = [&](std::vector<std::int32_t> queries, std::vector<std::int32_t> keys) {
     Trace trace;
-    trace.write({of}, {workload(of, "1", {{"len_indptr", 3}, {"total_q", queries.back()},
-                                          {"total_kv", keys.back()}}, lists)});
+    trace.write(
+        {of}, {workload(of, "1",
+                        {{"len_indptr", 3}, {"total_q", queries.back()}, {"total_kv", keys.back()}},
+                        lists)});
     trace.store({{"q", queries}, {"kv", keys}});
     const auto left = trace.suite().left_out;
     return left.empty() ? std::string() : left.front().reason;
