@@ -246,132 +246,106 @@ TEST_CASE("a stream through a model leaves the heap as it is", "[model][state]")
   CHECK(late < 1.01 * early);
 }
 
-{"mamba", {{"output", text_value("gated")}, {"before", text_value("conv")}}},
-    {"mla", {{"latent", std::int64_t{6}}}}, {
-  "moba", {
-    {
-      "block", std::int64_t { 8 }
+TEST_CASE("the states that grow with the tokens are those of softmax, fox, longshort, mla and moba",
+          "[model][state]") {
+  const at::NoGradGuard no_grad;
+  std::set<std::string> growing;
+  std::size_t fixed = 0;
+  for (const std::string& name : registry().mechanisms()) {
+    ModelOptions options;
+    options.layout = Layout::convolution_first;
+    const auto model = model_of_variant({name, {}}, options, of_length(1000));
+    if (!model) continue;
+    const std::int64_t bytes = model->empty_state(1, 4000).bytes();
+    if (model->empty_state(1, 8000).bytes() == bytes) {
+      ++fixed;
+    } else {
+      growing.insert(name);
     }
   }
+  CHECK(growing == std::set<std::string>{"fox", "longshort", "mla", "moba", "softmax"});
+  CHECK(fixed >= 15);
+  const auto softmax = model_of_variant({"softmax", {}}, {}, of_length(100));
+  CHECK(softmax->empty_state(1, 200).bytes() == 2 * softmax->empty_state(1, 100).bytes());
 }
+
+TEST_CASE("models without a state say why", "[model][state]") {
+  Problem both = of_length(16);
+  both.pattern = Pattern::bidirectional;
+  const auto why = [](const std::shared_ptr<Model>& model) {
+    const Support support = model->state_support();
+    CHECK_FALSE(support.yes);
+    return support.reason;
+  };
+  CHECK_THAT(why(model_of_variant({"softmax", {}}, {}, both)), Contains("bidirectional"));
+  ModelOptions classes;
+  classes.classifier.classes = 3;
+  CHECK_THAT(why(model_of("latte", of_length(16), classes)), Contains("classifies"));
+  class Stateless : public Mechanism {
+   public:
+    using Mechanism::Mechanism;
+    std::vector<Role> roles() const override {
+      return {{"value", Source::key_tokens, problem.value_dim}};
+    }
+  };
+  Implementation copies;
+  copies.mix = [](Mechanism&, const Inputs& inputs, State*) { return Mixed{inputs["value"], {}}; };
+  const auto stateless = std::make_shared<Model>(
+      everywhere([] { return std::make_shared<Stateless>("stateless", Options(), of_length(16)); },
+                 copies),
+      ModelOptions(), 1);
+  CHECK_THAT(why(stateless), Contains("stateless has no decoding state"));
 }
-;
+
+TEST_CASE("a model refuses tokens beyond learned positions and beyond its cache",
           "[model][state]") {
-            const at::NoGradGuard no_grad;
-            std::set<std::string> growing;
-            std::size_t fixed = 0;
-            for (const std::string& name : registry().mechanisms()) {
-              ModelOptions options;
-              options.layout = Layout::convolution_first;
-              const auto model = model_of_variant({name, {}}, options, of_length(1000));
-              if (!model) continue;
-              const std::int64_t bytes = model->empty_state(1, 4000).bytes();
-              if (model->empty_state(1, 8000).bytes() == bytes) {
-                ++fixed;
-              } else {
-                growing.insert(name);
-              }
-            }
-            {"mamba", {{"output", text_value("gated")}, {"before", text_value("conv")}}},
-                {"mla", {{"latent", std::int64_t{6}}}}, {
-              "moba", {
-                {
-                  "block", std::int64_t { 8 }
-                }
-              }
-            }
-          };
-          CHECK(fixed >= 15);
-          const auto softmax = model_of_variant({"softmax", {}}, {}, of_length(100));
-          CHECK(softmax->empty_state(1, 200).bytes() == 2 * softmax->empty_state(1, 100).bytes());
-          }
+  ModelOptions options;
+  options.positions = Positions::learned;
+  const auto model = model_of_variant({"latte", {}}, options, of_length(16));
+  REQUIRE(model->max_tokens() == 16);
+  ModelState state = model->empty_state(1, 16);
+  model->step(random_bytes(1, 16), state);
+  CHECK_THROWS_WITH(model->step(random_bytes(1, 1), state), Contains("learned positions end at"));
+  CHECK_THROWS_WITH(model->forward(random_bytes(1, 17)), Contains("learned positions end at"));
+  const auto cached = model_of_variant({"softmax", {}}, {}, of_length(16));
+  CHECK_FALSE(cached->max_tokens());
+  ModelState cache = cached->empty_state(1, 8);
+  CHECK_THROWS_WITH(cached->step(random_bytes(1, 9), cache), Contains("room for 8 tokens"));
+}
 
-          TEST_CASE("models without a state say why", "[model][state]") {
-            Problem both = of_length(16);
-            both.pattern = Pattern::bidirectional;
-            const auto why = [](const std::shared_ptr<Model>& model) {
-              const Support support = model->state_support();
-              CHECK_FALSE(support.yes);
-              return support.reason;
-            };
-            CHECK_THAT(why(model_of_variant({"softmax", {}}, {}, both)), Contains("bidirectional"));
-            ModelOptions classes;
-            classes.classifier.classes = 3;
-            CHECK_THAT(why(model_of("latte", of_length(16), classes)), Contains("classifies"));
-            class Stateless : public Mechanism {
-             public:
-              using Mechanism::Mechanism;
-              std::vector<Role> roles() const override {
-                return {{"value", Source::key_tokens, problem.value_dim}};
-              }
-            };
-            Implementation copies;
-            copies.mix = [](Mechanism&, const Inputs& inputs, State*) {
-              return Mixed{inputs["value"], {}};
-            };
-            const auto stateless = std::make_shared<Model>(
-                everywhere(
-                    [] {
-                      return std::make_shared<Stateless>("stateless", Options(), of_length(16));
-                    },
-                    copies),
-                ModelOptions(), 1);
-            CHECK_THAT(why(stateless), Contains("stateless has no decoding state"));
-          }
+TEST_CASE("a state is copied whole, and copies go on apart", "[model][state]") {
+  const at::NoGradGuard no_grad;
+  ModelOptions options;
+  options.layout = Layout::convolution_first;
+  const auto model = model_of_variant({"latte", {}}, options, of_length(kTokens));
+  const at::Tensor ids = random_bytes(1, kTokens);
+  ModelState state = model->empty_state(1, kTokens);
+  model->step(ids.narrow(1, 0, 30), state);
+  const ModelState kept = state.clone();
+  const at::Tensor once = model->step(ids.narrow(1, 30, 31), state);
+  ModelState again = kept.clone();
+  CHECK(again.position == 30);
+  CHECK(at::equal(model->step(ids.narrow(1, 30, 31), again), once));
+}
 
-          TEST_CASE("a model refuses tokens beyond learned positions and beyond its cache",
-                    "[model][state]") {
-            ModelOptions options;
-            options.positions = Positions::learned;
-            const auto model = model_of_variant({"latte", {}}, options, of_length(16));
-            REQUIRE(model->max_tokens() == 16);
-            ModelState state = model->empty_state(1, 16);
-            model->step(random_bytes(1, 16), state);
-            CHECK_THROWS_WITH(model->step(random_bytes(1, 1), state),
-                              Contains("learned positions end at"));
-            CHECK_THROWS_WITH(model->forward(random_bytes(1, 17)),
-                              Contains("learned positions end at"));
-            const auto cached = model_of_variant({"softmax", {}}, {}, of_length(16));
-            CHECK_FALSE(cached->max_tokens());
-            ModelState cache = cached->empty_state(1, 8);
-            CHECK_THROWS_WITH(cached->step(random_bytes(1, 9), cache),
-                              Contains("room for 8 tokens"));
-          }
-
-          TEST_CASE("a state is copied whole, and copies go on apart", "[model][state]") {
-            const at::NoGradGuard no_grad;
-            ModelOptions options;
-            options.layout = Layout::convolution_first;
-            const auto model = model_of_variant({"latte", {}}, options, of_length(kTokens));
-            const at::Tensor ids = random_bytes(1, kTokens);
-            ModelState state = model->empty_state(1, kTokens);
-            model->step(ids.narrow(1, 0, 30), state);
-            const ModelState kept = state.clone();
-            const at::Tensor once = model->step(ids.narrow(1, 30, 31), state);
-            ModelState again = kept.clone();
-            CHECK(again.position == 30);
-            CHECK(at::equal(model->step(ids.narrow(1, 30, 31), again), once));
-          }
-
-          TEST_CASE("tokens are drawn by temperature and seed", "[model][state]") {
-            const at::Tensor logits = at::tensor({0.0, 1.0, 3.0, 3.0}, at::kDouble);
-            CHECK(next_token(logits, {0, 9}, 4) == 2);  // the first of equal ones
-            CHECK(next_token(logits, {1e-3, 9}, 4) >= 2);
-            std::vector<double> counts(4);
-            constexpr int draws = 20000;
-            for (int i = 0; i < draws; ++i) {
-              ++counts[static_cast<std::size_t>(next_token(logits, {2, 9}, i))];
-            }
-            const at::Tensor want = at::softmax(logits / 2, 0);
-            for (std::size_t i = 0; i < 4; ++i) {
-              const double share = want[static_cast<std::int64_t>(i)].item<double>();
-              // Four standard deviations.
-              CHECK(std::abs(counts[i] / draws - share) <
-                    4 * std::sqrt(share * (1 - share) / draws));
-            }
-            CHECK(next_token(logits, {2, 9}, 4) == next_token(logits, {2, 9}, 4));
-            bool differs = false;
-            for (int i = 0; i < 50; ++i)
-              differs |= next_token(logits, {2, 1}, i) != next_token(logits, {2, 2}, i);
-            CHECK(differs);
-          }
+TEST_CASE("tokens are drawn by temperature and seed", "[model][state]") {
+  const at::Tensor logits = at::tensor({0.0, 1.0, 3.0, 3.0}, at::kDouble);
+  CHECK(next_token(logits, {0, 9}, 4) == 2);  // the first of equal ones
+  CHECK(next_token(logits, {1e-3, 9}, 4) >= 2);
+  std::vector<double> counts(4);
+  constexpr int draws = 20000;
+  for (int i = 0; i < draws; ++i) {
+    ++counts[static_cast<std::size_t>(next_token(logits, {2, 9}, i))];
+  }
+  const at::Tensor want = at::softmax(logits / 2, 0);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double share = want[static_cast<std::int64_t>(i)].item<double>();
+    // Four standard deviations.
+    CHECK(std::abs(counts[i] / draws - share) < 4 * std::sqrt(share * (1 - share) / draws));
+  }
+  CHECK(next_token(logits, {2, 9}, 4) == next_token(logits, {2, 9}, 4));
+  bool differs = false;
+  for (int i = 0; i < 50; ++i)
+    differs |= next_token(logits, {2, 1}, i) != next_token(logits, {2, 2}, i);
+  CHECK(differs);
+}
