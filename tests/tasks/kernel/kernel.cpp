@@ -18,7 +18,7 @@ TEST_CASE("the kernel task measures a forward pass, checked at its size", "[kern
   const Ran ran = run_cell(registry(), "kernel", cell);
   CHECK(ran.forecast.support.yes);
   CHECK(ran.check["verdict"] == "ok");
-  CHECK(ran.check["rows"] == 32);
+  CHECK(ran.check["rows"].get<int>() >= 8);  // up to 32, in 0.25 s
   CHECK(ran.check["error"].get<double>() < 1e-6);
   CHECK_FALSE(ran.check.contains("gradient"));
   CHECK(ran.measured["timing"]["forward"]["samples_seconds"].size() >=

@@ -64,7 +64,7 @@ TEST_CASE("every causal mechanism mixes a chunk after a past, or says why not", 
     const Ran ran = run_cell(registry(), "kernel", cell);
     INFO(ran.check.dump() << "\n" << ran.sections["timed_check"].dump());
     CHECK(ran.check["verdict"] == "ok");
-    CHECK(ran.check["rows"] == 32);
+    CHECK(ran.check["rows"].get<int>() >= 8);  // up to 32, in 0.25 s
     CHECK(ran.sections["timed_check"]["verdict"] == "ok");
     CHECK(ran.sections["timed_check"]["rows"].get<int>() >= 4);
     CHECK(ran.sections["memory"]["output_bytes"] == 2 * 2 * 24 * 16 * 4);

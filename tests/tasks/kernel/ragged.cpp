@@ -51,7 +51,7 @@ TEST_CASE("every mechanism mixes a ragged batch, checked on the sequences' own r
         const Ran ran = run_cell(registry(), "kernel", make_cell("kernel", name, "auto", settings));
         INFO(ran.check.dump() << "\n" << ran.sections["timed_check"].dump());
         CHECK(ran.check["verdict"] == "ok");
-        CHECK(ran.check["rows"] == 32);
+        CHECK(ran.check["rows"].get<int>() >= 8);  // up to 32, in 0.25 s
         CHECK(ran.sections["timed_check"]["verdict"] == "ok");
         CHECK(ran.sections["metrics"]["real_tokens"] == 20 + 96 + 51);
         CHECK(ran.sections["metrics"]["executed_tokens"] == 3 * 96);
