@@ -115,7 +115,7 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   if (first && !arguments.no_plot) print_plot(verdict);
   if (first) print_verdict(verdict);
-  if (first && budget) std::cout << text::printable(run::budget_text(outcome.result, *budget));
+  if (first && budget) print_coloured(run::budget_text(outcome.result, *budget));
   if (first && arguments.timings) {
     std::cout << run::parts_table(run::read_journal(outcome.folder / "journal.jsonl").rounds,
                                   outcome.result.run.wall_seconds.value_or(0));
