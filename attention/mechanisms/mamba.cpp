@@ -1,7 +1,6 @@
 // The selective state space of Mamba, Gu and Dao 2023: S6, each channel of which has a state of its
 // own, a few numbers that decay at rates the token says. B, C and x of the paper are key, query and
-// value. With learned constants in place of what tokens say it is S4D-Real, Gu et al. 2022.
-#include <algorithm>
+// value. With learned constants in place of what tokens say it is S4D, Gu et al. 2022.
 #include <cmath>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
@@ -15,31 +14,21 @@ namespace {
 
 using at::Tensor;
 
-/// The sizes of a mix, as what costs are counted with.
-struct MambaSizes {
-  double batch, length;
-  double groups, channels;  ///< heads that share B and C; channels of all heads, with the batch
-  double rows;              ///< numbers of a channel's state
-  double rank;              ///< numbers that step sizes are made of; 0: each channel has its own
-  double bytes, wide;       ///< of an input's number, and of one that is computed with
-  bool selective, gated;
+bool is_complex(const Options& options) { return options.text("turning") != "none"; }
 
-  MambaSizes(const Options& options, const Problem& problem)
-      : batch(static_cast<double>(problem.batch)),
-        length(static_cast<double>(problem.length)),
-        groups(batch * static_cast<double>(problem.kv_heads)),
-        channels(batch * static_cast<double>(problem.heads * problem.value_dim)),
-        rows(static_cast<double>(options.integer("state"))),
-        rank(static_cast<double>(options.integer("step_rank"))),
-        bytes(static_cast<double>(bytes_of(problem.dtype))),
-        wide(std::max(bytes, 4.0)),
-        selective(options.boolean("selective")),
-        gated(options.text("output") == "gated") {}
-
-  double states() const { return channels * rows; }
-  /// Bytes of the parameters as they are computed with.
-  double weights() const { return (selective ? 2 : 3) * states() / batch * wide; }
-};
+selective_scan::Sizes mamba_sizes(const Options& options, const Problem& problem) {
+  selective_scan::Sizes sizes;
+  sizes.batch = static_cast<double>(problem.batch);
+  sizes.length = static_cast<double>(problem.length);
+  sizes.groups = sizes.batch * static_cast<double>(problem.kv_heads);
+  sizes.channels = sizes.batch * static_cast<double>(problem.heads * problem.value_dim);
+  sizes.rows = static_cast<double>(options.integer("state"));
+  sizes.rank = static_cast<double>(options.integer("step_rank"));
+  sizes.bytes = static_cast<double>(bytes_of(problem.dtype));
+  sizes.selective = options.boolean("selective");
+  sizes.complex = is_complex(options);
+  return sizes;
+}
 
 class Mamba : public MixesTokens {
  public:
@@ -57,6 +46,10 @@ class Mamba : public MixesTokens {
     if (!selective()) {
       input_weight = parameter("input_weight", {heads, rows(), width});
       read_weight = parameter("read_weight", {heads, rows(), width});
+    }
+    if (is_complex(options)) {
+      turn = parameter("turn", {heads, rows(), width});
+      read_turn = parameter("read_turn", {heads, rows(), width});
     }
   }
 
@@ -77,18 +70,17 @@ class Mamba : public MixesTokens {
     return roles;
   }
 
-  /// As the published code draws them: decays e^(-n delta) for n = 1 to N (S4D-Real), and steps
-  /// that are uniform in their logarithm between 0.001 and 0.1 where tokens say 0.
+  /// As published code draws them: exponents -n for n = 1 to N (S4D-Real), and steps that are
+  /// uniform in their logarithm between 0.001 and 0.1 where tokens say 0.
   void draw_parameters(std::uint64_t seed) override {
     MixesTokens::draw_parameters(seed);
     const at::NoGradGuard no_grad;
-    const auto exact = at::TensorOptions(at::kDouble).device(problem.device);
-    a_log.copy_(at::arange(1, rows() + 1, exact).log().unsqueeze(1).expand_as(a_log));
     Problem wide = problem;
     wide.dtype = Dtype::float64;  // else 16-bit parameters are rounded twice
     const auto uniform = [&](const char* name, const Tensor& like, double low, double high) {
       return draw_uniform(seed, name, like.sizes().vec(), low, high, wide);
     };
+    a_log.copy_(by_number([](double n) { return std::log(n + 1); }));
     const Tensor step = uniform("bias", bias, std::log(0.001), std::log(0.1)).exp();
     bias.copy_(step + at::log(-at::expm1(-step)));
     skip.fill_(1);
@@ -96,19 +88,30 @@ class Mamba : public MixesTokens {
       const double most = 1 / std::sqrt(static_cast<double>(rank()));
       step_weight.copy_(uniform("step_weight", step_weight, -most, most));
     }
-    if (!selective()) {
-      input_weight.fill_(1);
-      read_weight.copy_(draw_normal(seed, "read_weight", read_weight.sizes().vec(), 1, wide));
-    }
+    if (selective()) return;
+    // Of complex numbers the real and the imaginary part have half the variance each.
+    const double deviation = is_complex(options) ? std::sqrt(0.5) : 1;
+    const auto normal = [&](const char* name, const Tensor& like) {
+      return draw_normal(seed, name, like.sizes().vec(), deviation, wide);
+    };
+    input_weight.fill_(1);
+    read_weight.copy_(normal("read_weight", read_weight));
+    if (!is_complex(options)) return;
+    read_turn.copy_(normal("read_turn", read_turn));
+    a_log.fill_(std::log(0.5));
+    // S4D-Lin and S4D-Inv of that paper, whose N counts conjugates.
+    const double pi = std::acos(-1.0), all = 2 * static_cast<double>(rows());
+    const bool inverse = options.text("turning") == "inverse";
+    turn.copy_(
+        by_number([=](double n) { return inverse ? all / pi * (all / (2 * n + 1) - 1) : pi * n; }));
   }
 
-  /// D N numbers a head, and those of `before`.
+  /// N numbers for each channel, and those of `before`.
   State empty_state(std::int64_t batch, std::int64_t,
                     const at::TensorOptions& tensor) const override {
-    const std::int64_t groups = selective() ? problem.kv_heads : 1;
     State state;
-    state.tensors["memory"] = selective_scan::empty_state(
-        batch, groups, rows(), problem.heads / groups * problem.value_dim, tensor);
+    state.tensors["memory"] = selective_scan::empty_state(batch, selective() ? problem.kv_heads : 1,
+                                                          a_log, is_complex(options), tensor);
     add_mix_state(state, batch, tensor);
     return state;
   }
@@ -127,6 +130,8 @@ class Mamba : public MixesTokens {
     call.step_weight = step_weight;
     call.input_weight = input_weight;
     call.read_weight = read_weight;
+    call.turn = turn;
+    call.read_turn = read_turn;
     call.key_mask = inputs.key_mask;
     return call;
   }
@@ -135,8 +140,16 @@ class Mamba : public MixesTokens {
   Tensor bias, skip;                 ///< [H, Dv]
   Tensor step_weight;                ///< [H, R, Dv], or undefined
   Tensor input_weight, read_weight;  ///< [H, N, Dv], of constants; else undefined
+  Tensor turn, read_turn;            ///< [H, N, Dv], of complex constants; else undefined
 
  private:
+  /// What `of` makes of n = 0 to N - 1, the same for all channels: [N, 1].
+  template <class Of>
+  Tensor by_number(const Of& of) const {
+    std::vector<double> all;
+    for (std::int64_t n = 0; n < rows(); ++n) all.push_back(of(static_cast<double>(n)));
+    return at::tensor(all, at::kDouble).unsqueeze(1);
+  }
   bool selective() const { return options.boolean("selective"); }
   std::int64_t rows() const { return options.integer("state"); }
   std::int64_t rank() const { return options.integer("step_rank"); }
@@ -163,42 +176,20 @@ Implementation mamba_implementation(const std::string& name, const std::string& 
       });
 }
 
-/// The same for all forms, whatever is in memory at once.
-Cost mamba_cost(const MambaSizes& n) {
-  const double tokens = n.channels * n.length;  // of each channel
-  const double numbers = tokens * n.rows;       // of each token's state
-  Cost cost;
-  // The decay, what is written (2) and the sum that is read (2); the skip.
-  cost.model_flops = numbers * 5 + tokens * 2;
-  cost.exponentials = n.states() / n.batch;
-  cost.minimal_bytes = tokens * 2 * n.bytes;
-  if (n.selective) {
-    // The exponent; a step's bias and logarithm, and its product with the value.
-    cost.model_flops += numbers + tokens * (3 + 2 * n.rank);
-    cost.exponentials = numbers + tokens * 2;
-    cost.minimal_bytes += n.groups * n.length * 2 * n.rows * n.bytes;
-    cost.minimal_bytes += (n.rank > 0 ? n.groups * n.length * n.rank : tokens) * n.bytes;
-  }
-  if (n.gated) {
-    cost.model_flops += tokens * 3;
-    cost.exponentials += tokens;
-    cost.minimal_bytes += tokens * n.bytes;
-  }
-  cost.executed_flops = cost.model_flops;
-  cost.state_bytes = n.states() * n.wide;
-  return cost;
-}
-
-/// Bytes of what `tokens` tokens have beside their states, and of the parameters: x, the step and
-/// its parts, keys and queries, the output before and after it is turned.
-double mamba_small_bytes(const MambaSizes& n, double tokens) {
-  const double said = n.selective ? n.groups * 2 * n.rows : 0;
-  return n.wide * tokens * (n.channels * 6 + said) + n.weights();
-}
-
-/// Of the output as a whole and its gate.
-double gated_bytes(const MambaSizes& n) {
-  return n.gated ? n.channels * n.length * n.wide * (n.bytes < n.wide ? 4 : 2) : 0;
+/// The cost of a mix and of the gate of its output.
+Cost gated_cost(Cost mix, const Options& options, const Problem& problem) {
+  if (options.text("output") != "gated") return mix;
+  const auto sizes = mamba_sizes(options, problem);
+  const double numbers = sizes.channels * sizes.length;
+  mix.model_flops += numbers * 3;
+  mix.executed_flops += numbers * 3;
+  mix.exponentials += numbers;
+  mix.minimal_bytes += numbers * sizes.bytes;
+  // Both as they are computed with, where inputs have 16 bits; silu and the product.
+  const double more = numbers * sizes.wide() * (sizes.bytes < 4 ? 4 : 2);
+  mix.workspace_bytes += more;
+  mix.saved_bytes += more;
+  return mix;
 }
 
 Implementation composite() {
@@ -208,14 +199,7 @@ Implementation composite() {
         return selective_scan::materialised(call, state);
       });
   implementation.cost = [](const Options& options, const Problem& problem) {
-    const MambaSizes n(options, problem);
-    Cost cost = mamba_cost(n);
-    // Decays, what is written, and the states, which are made one by one and then put side by side.
-    const double states = n.states() * n.length * n.wide;
-    const double rest = mamba_small_bytes(n, n.length) + gated_bytes(n);
-    cost.workspace_bytes = (n.selective ? 4 : 3) * states + rest;
-    cost.saved_bytes = (n.selective ? 3 : 2) * states + rest;
-    return cost;
+    return gated_cost(materialised_cost(mamba_sizes(options, problem)), options, problem);
   };
   return implementation;
 }
@@ -227,19 +211,34 @@ Implementation chunked() {
         return selective_scan::chunked(call, self.options.integer("chunk"), state);
       });
   implementation.cost = [](const Options& options, const Problem& problem) {
-    const MambaSizes n(options, problem);
-    const double chunk = std::min(static_cast<double>(options.integer("chunk")), n.length);
-    const double state = n.states() * n.wide;
-    Cost cost = mamba_cost(n);
-    cost.workspace_bytes =
-        ((n.selective ? 2 : 1) * chunk + 2) * state + mamba_small_bytes(n, chunk) + gated_bytes(n);
-    // The state before each chunk.
-    cost.saved_bytes = std::ceil(n.length / chunk) * state + n.weights() + gated_bytes(n);
-    cost.backward_flops = 3.5;  // a chunk is computed again
-    return cost;
+    const auto chunk = static_cast<double>(options.integer("chunk"));
+    return gated_cost(chunked_cost(mamba_sizes(options, problem), chunk), options, problem);
   };
   implementation.growth.workspace_in_length = 0;
   implementation.rank = 10;
+  return implementation;
+}
+
+Support mamba_kernel_supports(const Options& options, const Problem& problem) {
+  const Support causal = only_causal("mamba", problem);
+  if (!causal) return causal;
+  if (!options.boolean("selective")) {
+    return Support::no("mamba: the kernel is of what tokens say; with selective=false use chunked");
+  }
+  return on_cpu_kernels(problem);
+}
+
+Implementation fused() {
+  Implementation implementation = mamba_implementation(
+      "fused", "in one kernel, some numbers of each channel's state in registers",
+      [](const Mamba&, const selective_scan::Call& call, const Tensor& state) {
+        return selective_scan::fused(call, state);
+      });
+  implementation.supports = mamba_kernel_supports;
+  implementation.cost = [](const Options& options, const Problem& problem) {
+    return gated_cost(fused_cost(mamba_sizes(options, problem)), options, problem);
+  };
+  implementation.rank = 20;
   return implementation;
 }
 
@@ -264,13 +263,18 @@ Entry mamba() {
       "h_t,n = e^(-A_n delta_t) * h_{t-1},n + delta_t * v_t k_t,n,  delta_t = softplus(x_t + "
       "bias)\n"
       "y_t = sum_n q_t,n h_t,n + skip * v_t\n"
-      "selective=false: x_t = 0, and parameters of each channel in place of k_t,n and q_t,n\n"
-      "* a product of channels; A = e^a_log, bias, skip parameters of each channel";
+      "selective=false: x_t = 0, and parameters of each channel in place of k_t,n and q_t,n; "
+      "turning: -A_n + i turn_n in place of -A_n, and 2 Re(q_n h_t,n)\n"
+      "* a product of channels; A = e^a_log, bias, skip, turn parameters of each channel";
   entry.options = {
       Option::integer("state", 16, "numbers of a channel's state, the paper's N", 1),
       Option::boolean("selective", true,
                       "whether steps, keys (B) and queries (C) come from the token (S6); false: "
-                      "learned constants of each channel (S4D-Real)"),
+                      "learned constants of each channel (S4D)"),
+      Option::text("turning", {"none", "linear", "inverse"},
+                   "of constants: none: real numbers (S4D-Real); linear, inverse: complex ones, "
+                   "whose states turn as they decay, drawn as S4D-Lin or S4D-Inv; each stands for "
+                   "itself and its conjugate, half of the paper's N"),
       Option::integer("step_rank", 0,
                       "numbers of a key head's token that the steps of its channels are made of by "
                       "a weight; 0 = a number for each channel, projected from the token",
@@ -294,16 +298,20 @@ Entry mamba() {
       {"eq. 4 of the paper, as S4D, holds the input for the step, (1 - e^(-A delta)) / A B; its "
        "published code has delta B, and so has this",
        "not available; constant B can hold the factor"},
-      {"S4D's numbers are complex (S4D-Lin, S4D-Inv: the S4D of LAVO's tables), so that its states "
-       "turn as they decay, and it may look both ways; selective=false is its real case alone",
-       "not available"},
-      {"S4D computes its constants' convolution by Fourier transforms",
-       "not available: the recurrence gives the same numbers"}};
+      {"S4D computes the convolution of its constants by Fourier transforms, may look both ways, "
+       "and learns a complex B; LAVO's tables have S4D-Inv of N = 64",
+       "the recurrence gives the convolution's numbers, and C holds what B may turn; "
+       "turning=inverse with state=32 is LAVO's. Both ways are not available"}};
   entry.claims.rows_sum_to_one = false;
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::causal};
   entry.derive = [](const Options& options, const Problem&) {
+    if (options.boolean("selective") && is_complex(options)) {
+      throw UsageError(
+          "mamba: turning is of constants, and with selective=true tokens say them; leave turning "
+          "out or choose selective=false");
+    }
     if (!options.boolean("selective") && options.integer("step_rank") > 0) {
       throw UsageError(
           "mamba: step_rank is of steps that tokens say, and with selective=false they are "
@@ -316,13 +324,15 @@ Entry mamba() {
     return support ? token_mix_support("mamba", options, problem) : support;
   };
   entry.make = maker<Mamba>("mamba");
-  entry.implementations = {composite(), chunked()};
+  entry.implementations = {composite(), chunked(), fused()};
+  const auto fixed = [](const char* name, const char* turning, const char* title) {
+    return Alias{
+        name, "mamba", "auto", {{"selective", false}, {"turning", std::string(turning)}}, title};
+  };
   entry.aliases = {
-      {"s4d_real",
-       "mamba",
-       "auto",
-       {{"selective", false}},
-       "S4D-Real: a diagonal state space whose steps, inputs and reads are constants"}};
+      fixed("s4d", "linear",
+            "S4D-Lin: a diagonal state space of complex constants, which decay and turn"),
+      fixed("s4d_real", "none", "S4D-Real: a diagonal state space of real constants")};
   return entry;
 }
 

@@ -3,9 +3,12 @@
 //   h_n = exp(-exp(a_log_n) delta) h_n + delta x_t B_t,n,  y_t = sum_n C_t,n h_n + skip x_t,
 //   delta = softplus(z_t + bias),
 // z_t a number of the channel, or sum_r step_weight_r z_t,r; and with selective = false, algorithm
-// 1: z_t = 0, and B and C parameters. B and C of head h are those of its group; tokens that are not
-// there give 0. With output = gated, y_t times g_t sigmoid(g_t).
+// 1: z_t = 0, and B and C parameters. With turning, -exp(a_log_n) + i turn_n in place of
+// -exp(a_log_n), and 2 Re(C_n h_n), C_n = read_weight_n + i read_turn_n. B and C of head h are
+// those of its group; tokens that are not there give 0. With output = gated, y_t times g_t
+// sigmoid(g_t).
 #include <cmath>
+#include <complex>
 
 #include "attention/reference/recurrence.hpp"
 
@@ -20,7 +23,7 @@ struct Channel {
   std::int64_t rows;      ///< N
   std::int64_t channels;  ///< of a head
   std::int64_t rank;
-  bool selective;
+  bool selective, turns;
 
   /// A parameter [H, channels], or [H, rows, channels] at row n.
   double parameter(const char* name) const {
@@ -43,9 +46,12 @@ struct Channel {
     return selective ? inputs.roles.at("key").row(at.b, group, at.t)[n]
                      : parameter("input_weight", n, rows);
   }
-  double read(const RowIndex& at, std::int64_t n) const {
-    return selective ? inputs.roles.at("query").row(at.b, group, at.t)[n]
-                     : parameter("read_weight", n, rows);
+  std::complex<double> read(const RowIndex& at, std::int64_t n) const {
+    if (selective) return inputs.roles.at("query").row(at.b, group, at.t)[n];
+    return {parameter("read_weight", n, rows), turns ? parameter("read_turn", n, rows) : 0};
+  }
+  std::complex<double> exponent(std::int64_t n) const {
+    return {-std::exp(parameter("a_log", n, rows)), turns ? parameter("turn", n, rows) : 0};
   }
 };
 
@@ -61,16 +67,19 @@ std::vector<double> mamba_rows(const Options& options, const Problem& problem,
                    count,
                    width,
                    options.integer("step_rank"),
-                   options.boolean("selective")};
+                   options.boolean("selective"),
+                   options.text("turning") != "none"};
   };
   const auto advance = [&](const RowIndex& at, std::vector<double>& state) {
     for (std::int64_t d = 0; d < width; ++d) {
       const Channel own = channel(at, d);
       const double step = own.step(at);
       for (std::int64_t n = 0; n < count; ++n) {
-        double& number = state[static_cast<std::size_t>(d * count + n)];
-        number = std::exp(-std::exp(own.parameter("a_log", n, count)) * step) * number +
-                 step * value.row(at.b, at.h, at.t)[d] * own.input(at, n);
+        double* const number = state.data() + 2 * (d * count + n);  // its real part, and that of i
+        const auto next = std::exp(own.exponent(n) * step) * std::complex(number[0], number[1]) +
+                          step * value.row(at.b, at.h, at.t)[d] * own.input(at, n);
+        number[0] = next.real();
+        number[1] = next.imag();
       }
     }
   };
@@ -82,7 +91,9 @@ std::vector<double> mamba_rows(const Options& options, const Problem& problem,
       double& sum = y[static_cast<std::size_t>(d)];
       sum = own.parameter("skip") * value.row(at.b, at.h, at.t)[d];
       for (std::int64_t n = 0; n < count; ++n) {
-        sum += own.read(at, n) * state[static_cast<std::size_t>(d * count + n)];
+        const double* const number = state.data() + 2 * (d * count + n);
+        const auto found = own.read(at, n) * std::complex(number[0], number[1]);
+        sum += own.turns ? 2 * found.real() : found.real();
       }
       if (options.text("output") != "gated") continue;
       const double gate = inputs.roles.at("output_gate").row(at.b, at.h, at.t)[d];
@@ -90,7 +101,7 @@ std::vector<double> mamba_rows(const Options& options, const Problem& problem,
     }
     return y;
   };
-  const std::vector<double> start(static_cast<std::size_t>(width * count), 0.0);
+  const std::vector<double> start(static_cast<std::size_t>(2 * width * count), 0.0);
   return rows_of_recurrence(problem, inputs, rows, start, advance, read);
 }
 

@@ -45,6 +45,9 @@ struct Weights {
   Tensor bias, skip;   ///< [G, W]
   Tensor step_weight;  ///< [G, R, W]
   Tensor gain;         ///< B C of constants, [G, N, W]
+  /// Of complex numbers, what rate and gain have of i: apart, since gradients pass from piece to
+  /// piece in real tensors alone.
+  Tensor turn, gain_turn;
 
   Weights(const Call& call, at::ScalarType type) {
     const auto grouped = [&](const Tensor& parameter) {
@@ -54,11 +57,25 @@ struct Weights {
     bias = grouped(call.bias);
     skip = grouped(call.skip);
     step_weight = grouped(call.step_weight);
-    if (!call.input.defined()) gain = grouped(call.input_weight) * grouped(call.read_weight);
+    if (call.input.defined()) return;
+    gain = grouped(call.input_weight) * grouped(call.read_weight);
+    if (!call.turn.defined()) return;
+    turn = grouped(call.turn);
+    gain_turn = grouped(call.input_weight) * grouped(call.read_turn);
   }
   explicit Weights(const Tensors& all)
-      : rate(all[0]), bias(all[1]), skip(all[2]), step_weight(all[3]), gain(all[4]) {}
-  Tensors all() const { return {rate, bias, skip, step_weight, gain}; }
+      : rate(all[0]),
+        bias(all[1]),
+        skip(all[2]),
+        step_weight(all[3]),
+        gain(all[4]),
+        turn(all[5]),
+        gain_turn(all[6]) {}
+  Tensors all() const { return {rate, bias, skip, step_weight, gain, turn, gain_turn}; }
+
+  bool complex() const { return turn.defined(); }
+  Tensor exponents() const { return complex() ? at::complex(rate, turn) : rate; }
+  Tensor gains() const { return complex() ? at::complex(gain, gain_turn) : gain; }
 };
 
 /// Tokens of a piece in the dtype of computation; padding has no step, input and read.
@@ -97,17 +114,18 @@ struct Tokens {
 
   /// exp(-e^a delta) [n, B, G, N, W]: of constant steps a view of one token's.
   Tensor decays(const Weights& weights) const {
-    const Tensor one = (delta.unsqueeze(-2) * weights.rate).exp_();
+    const Tensor one = (delta.unsqueeze(-2) * weights.exponents()).exp_();
     return one.expand({x.size(0), x.size(1), -1, -1, -1});
   }
   /// What each token adds to its state, [n, B, G, N, W].
   Tensor written(const Weights& weights) const {
     const Tensor amount = (delta * x).unsqueeze(-2);
-    return amount * (input.defined() ? input.unsqueeze(-1) : weights.gain);
+    return amount * (input.defined() ? input.unsqueeze(-1) : weights.gains());
   }
-  /// y [n, B, G, W] of what is read of the states.
+  /// y [n, B, G, W] of what is read of the states; conjugates have as much of it again.
   Tensor outputs(const Tensor& sums, const Weights& weights) const {
-    const Tensor y = at::addcmul(sums, weights.skip, x);
+    const Tensor real = weights.complex() ? at::real(sums) * 2 : sums;
+    const Tensor y = at::addcmul(real, weights.skip, x);
     return hidden.defined() ? y.masked_fill(hidden, 0) : y;
   }
 };
@@ -135,8 +153,8 @@ Scanned by_token(const Tensor& a, const Tensor& b, const Tensor& past, const Ten
 }
 
 /// The same as one autograd node, in the memory of b. Its gradient is the recurrence from the last
-/// token to the first, d_t = C_t dy_t + a_{t+1} d_{t+1}. Without reads they are empty: an undefined
-/// tensor has no device, for which LibTorch 1.13 asks.
+/// token to the first, d_t = C_t dy_t + conj(a_{t+1}) d_{t+1}. Without reads they are empty: an
+/// undefined tensor has no device, for which LibTorch 1.13 asks.
 struct ScanNode : torch::autograd::Function<ScanNode> {
   using Context = torch::autograd::AutogradContext;
   using Variables = torch::autograd::variable_list;
@@ -154,7 +172,9 @@ struct ScanNode : torch::autograd::Function<ScanNode> {
 
   static Variables backward(Context* context, const Variables& upstream) {
     const auto saved = context->get_saved_variables();
-    const Tensor &a = saved[0], &states = saved[1], &past = saved[2], &read = saved[3];
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const Tensor a = saved[0].conj(), states = saved[1].conj(), past = saved[2].conj();
+    const Tensor& read = saved[3];
     const Tensor d_y = upstream[0].unsqueeze(-2);
     const Tensor d_b = given(read) ? d_y * read.unsqueeze(-1)
                                    : d_y.expand_as(states).clone(at::MemoryFormat::Contiguous);
@@ -190,9 +210,12 @@ Scanned in_one_node(const Tensor& a, const Tensor& b, const Tensor& past, const 
 
 Stepped mixed(const Tensors& all, const Weights& weights, const Tensor& past, Scan scan) {
   const Tokens tokens(all, weights);
-  const Scanned scanned = scan(tokens.decays(weights), tokens.written(weights), past, tokens.read);
+  const bool complex = weights.complex();
+  const Scanned scanned = scan(tokens.decays(weights), tokens.written(weights),
+                               complex ? at::view_as_complex(past) : past, tokens.read);
   const Tensor y = tokens.outputs(scanned.sums, weights);
-  return {heads_of(y, all[0].size(1)).to(all[0].scalar_type()), {scanned.state}};
+  return {heads_of(y, all[0].size(1)).to(all[0].scalar_type()),
+          {complex ? at::view_as_real(scanned.state) : scanned.state}};
 }
 
 Tensors tokens_of(const Call& call) {
@@ -200,23 +223,26 @@ Tensors tokens_of(const Call& call) {
 }
 
 /// The state, or the empty one.
-Tensor first_state(const Call& call, const Weights& weights, const Tensor& state) {
+Tensor first_state(const Call& call, const Tensor& state) {
   if (state.defined()) return state;
-  return empty_state(call.value.size(0), call.groups(), weights.rate.size(1), weights.rate.size(2),
-                     call.value.options());
+  return empty_state(call.value.size(0), call.groups(), call.a_log, call.turn.defined(),
+                     call.value.options().requires_grad(false));
 }
 
 }  // namespace
 
-Tensor empty_state(std::int64_t batch, std::int64_t groups, std::int64_t rows, std::int64_t width,
+Tensor empty_state(std::int64_t batch, std::int64_t groups, const Tensor& a_log, bool complex,
                    const at::TensorOptions& like) {
-  return at::zeros({batch, groups, rows, width}, compute_type(like));
+  std::vector<std::int64_t> sizes{batch, groups, a_log.size(1),
+                                  a_log.size(0) / groups * a_log.size(2)};
+  if (complex) sizes.push_back(2);
+  return at::zeros(sizes, compute_type(like));
 }
 
 Tensor materialised(const Call& call, Tensor state) {
   const at::AutoGradMode record(!state.defined() && at::GradMode::is_enabled());
   const Weights weights(call, compute_type(call.value.scalar_type()));
-  const Stepped all = mixed(tokens_of(call), weights, first_state(call, weights, state), by_token);
+  const Stepped all = mixed(tokens_of(call), weights, first_state(call, state), by_token);
   if (state.defined()) state.copy_(all.carry[0]);
   return all.output;
 }
@@ -224,7 +250,7 @@ Tensor materialised(const Call& call, Tensor state) {
 Tensor chunked(const Call& call, std::int64_t chunk, Tensor state) {
   const at::AutoGradMode record(!state.defined() && at::GradMode::is_enabled());
   const Weights weights(call, compute_type(call.value.scalar_type()));
-  Tensors carry{first_state(call, weights, state)};
+  Tensors carry{first_state(call, state)};
   const Step step = [](const Tensors& tokens, const Tensors& shared, const Tensors& past) {
     return mixed(tokens, Weights(shared), past[0], in_one_node);
   };

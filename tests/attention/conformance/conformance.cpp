@@ -152,6 +152,7 @@ std::vector<Variant> choices() {
       {"mamba", {{"state", count(1)}, {"chunk", count(7)}}, of_numbers()},
       {"mamba", {{"step_rank", count(3)}}, of_numbers()},
       {"mamba", {{"selective", false}, {"output", word("gated")}}, of_numbers()},
+      {"mamba", {{"selective", false}, {"turning", word("inverse")}}, of_numbers()},
       {"mamba2", {{"state", count(1)}}, of_numbers()},
       {"mamba2", {{"state", count(11)}}, of_numbers()},
       {"mla", {{"latent", count(5)}, {"rotary", count(0)}}, of_numbers()},

@@ -1,10 +1,11 @@
-// Families that go from token to token: causal product, prefix pool, gated state; and the pool
-// without an order, whose arguments are theirs.
+// Families that go from token to token: causal product, prefix pool, gated state, selective scan;
+// and the pool without an order, whose arguments are theirs.
 #include <algorithm>
 
 #include "attention/kernels/causal_product.hpp"
 #include "attention/kernels/gated_state.hpp"
 #include "attention/kernels/prefix_pool.hpp"
+#include "attention/kernels/selective_scan.hpp"
 #include "attention/kernels/whole_pool.hpp"
 #include "tests/benchmarks/counts/calls.hpp"
 
@@ -139,6 +140,40 @@ void gated_state(const Tokens& tokens, std::int64_t gates, bool erases, bool bac
   });
 }
 
+/// With the 16 numbers of a channel's state that Mamba has, heads with inputs and reads of their
+/// own.
+void selective_scan(const Tokens& tokens, bool backward) {
+  constexpr std::int64_t rows = 16;
+  const std::int64_t length = tokens.length;
+  const SelectiveScanSizes sizes{1, heads, heads, length, rows, dim};
+  const Array<float> values(length, dim), input(length, rows), read(length, rows), out(length, dim);
+  Array<float> step(length, dim), rate(rows, dim);
+  for (std::int64_t i = 0; i < step.size(); ++i) step[i] = (step[i] + 1.7F) / 34;
+  for (std::int64_t i = 0; i < rate.size(); ++i) rate[i] = 4 * (rate[i] - 2);
+  SelectiveScanArguments<float> arguments;
+  arguments.step = step;
+  arguments.values = values;
+  arguments.input = input;
+  arguments.read = read;
+  arguments.rate = rate.room.get();
+  arguments.out = out;
+  const Array<float> d_out(length, dim), d_step(length, dim), d_values(length, dim);
+  const Array<float> d_input(length, rows), d_read(length, rows), d_rate(rows, dim);
+  const SelectiveScanGradients<float> gradients{d_out,   d_step, d_values,
+                                                d_input, d_read, d_rate.room.get()};
+  SerialTeam team;
+  const std::size_t bytes = std::max(selective_scan_forward_bytes<float>(sizes, 1),
+                                     selective_scan_backward_bytes<float>(sizes, 1));
+  const auto space = space_of(bytes);
+  count([&] {
+    if (backward) {
+      selective_scan_backward(sizes, arguments, gradients, team, space.get(), bytes);
+    } else {
+      selective_scan_forward(sizes, arguments, team, space.get(), bytes);
+    }
+  });
+}
+
 /// NAME.float32 and NAME.bfloat16, forward and backward.
 template <class Float, class Brain>
 void add(std::vector<Case>& all, const std::string& name, const Float& of_float,
@@ -170,6 +205,8 @@ std::vector<Case> recurrent_cases() {
     add_gated("gated_state_rows", latents, false, {512});
     add_gated("gated_state_erasing", 1, true, two_lengths);
     add_gated("gated_state_rows_erasing", latents, true, {512});
+    all.push_back({"selective_scan" + pass, two_lengths,
+                   [=](const Tokens& tokens) { selective_scan(tokens, backward); }});
   }
   return all;
 }

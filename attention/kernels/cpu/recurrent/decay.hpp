@@ -7,13 +7,12 @@
 
 namespace attnbench::kernels {
 
-/// e^x for x <= 0, rounded about as well as the library's: a state may be decayed thousands of
+/// 2^y for y <= 0, rounded about as well as the library's: a state may be decayed thousands of
 /// times by numbers near 1, where a biased error of simd.hpp's faster form would add up.
 template <class R, int Bytes>
-ATTNBENCH_INLINE typename Simd<R, Bytes>::Vector decay_of(typename Simd<R, Bytes>::Vector x) {
+ATTNBENCH_INLINE typename Simd<R, Bytes>::Vector rounded_exp2(typename Simd<R, Bytes>::Vector y) {
   using S = Simd<R, Bytes>;
   using E = Exponential<R>;
-  const auto y = x * static_cast<R>(log2_of_e);
   const auto shifted = y + E::to_integer;
   const auto fraction = y - (shifted - E::to_integer);
   auto power = S::broadcast(E::coefficients[0]);
@@ -26,6 +25,12 @@ ATTNBENCH_INLINE typename Simd<R, Bytes>::Vector decay_of(typename Simd<R, Bytes
   const auto tiny = y < E::least;
   const Integers result = scaled & ~reinterpret_cast<const Integers&>(tiny);
   return reinterpret_cast<const typename S::Vector&>(result);
+}
+
+/// e^x for x <= 0, likewise.
+template <class R, int Bytes>
+ATTNBENCH_INLINE typename Simd<R, Bytes>::Vector decay_of(typename Simd<R, Bytes>::Vector x) {
+  return rounded_exp2<R, Bytes>(x * static_cast<R>(log2_of_e));
 }
 
 /// `count` decays of logarithms, followed by 1 up to `stride`, which need not be whole vectors.
