@@ -44,7 +44,8 @@ std::vector<StateCase> state_cases() {
           {"delta", {{"gate", text_value("scalar")}, {"output", text_value("gated")}}},
           {"rg_lru", {{"first_input", text_value("plain")}}},
           {"fox", {{"output", text_value("gated")}}},
-          {"moba", {{"block", std::int64_t{8}}}}};
+          {"moba", {{"block", std::int64_t{8}}}},
+          {"nsa", {{"block", std::int64_t{8}}, {"window", few}}}};
 }
 
 constexpr std::int64_t kTokens = 61;
@@ -244,7 +245,7 @@ TEST_CASE("a stream through a model leaves the heap as it is", "[model][state]")
   CHECK(late < 1.01 * early);
 }
 
-TEST_CASE("the states that grow with the tokens are those of softmax, fox, longshort and moba",
+TEST_CASE("the states that grow with the tokens are those of softmax, fox, longshort, moba and nsa",
           "[model][state]") {
   const at::NoGradGuard no_grad;
   std::set<std::string> growing;
@@ -261,7 +262,7 @@ TEST_CASE("the states that grow with the tokens are those of softmax, fox, longs
       growing.insert(name);
     }
   }
-  CHECK(growing == std::set<std::string>{"fox", "longshort", "moba", "softmax"});
+  CHECK(growing == std::set<std::string>{"fox", "longshort", "moba", "nsa", "softmax"});
   CHECK(fixed >= 15);
   const auto softmax = model_of_variant({"softmax", {}}, {}, of_length(100));
   CHECK(softmax->empty_state(1, 200).bytes() == 2 * softmax->empty_state(1, 100).bytes());
