@@ -24,7 +24,8 @@ ATTNBENCH_JSON_CODEC(Forecast) {
   if (value.problem) {
     JSON_AT(implementation, implementation_reason, cost, growth);
   }
-  JSON_MAYBE(peak_bytes, options, once, calls, calls_cost, prefill_cost, status, detail, refused);
+  JSON_MAYBE(peak_bytes, options, once, calls, calls_cost, prefill_cost, unclocked_cost, status,
+             detail, refused);
 }
 
 }  // namespace attnbench

@@ -61,6 +61,8 @@ struct Forecast {
   std::optional<std::int64_t> calls;
   std::optional<Cost> calls_cost;    ///< of all of them together
   std::optional<Cost> prefill_cost;  ///< of reading a context, which is timed by itself
+  /// Of what each round does before its clock starts: reading the past of a call.
+  std::optional<Cost> unclocked_cost = {};
   /// How making the forecast failed, with the end of the log.
   std::optional<Status> status;
   std::string detail;

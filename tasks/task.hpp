@@ -137,6 +137,8 @@ struct TaskForecast {
   std::int64_t calls = 1;
   Cost calls_cost;
   std::optional<Cost> prefill_cost;  ///< of reading a context, where that is timed by itself
+  /// Of what each round does before its clock starts: reading the past of a call.
+  std::optional<Cost> unclocked_cost = {};
   /// Where the blocks of a model hold several mechanisms (tasks/stack.hpp): that of each, a pattern
   /// that repeats. Empty where all hold the cell's.
   std::vector<StackedMechanism> stack = {};

@@ -41,7 +41,7 @@ FUNCTIONS = ("softmax", "window", "linear", "latte", "retention", "cosformer")
 # Modules with a state, and what they need besides their sizes.
 MODULES = {"softmax": {}, "window": {"window": {"left": 8, "right": 0}}, "linear": {}, "latte": {"latents_per_head": 8}, "performer": {"features": 16},
            "luna": {"latents_per_head": 4}, "lavo": {}, "rg_lru": {}, "retention": {}, "delta": {}, "fox": {}, "mla": {}, "gla": {}, "hgrn2": {}, "rwkv7": {},
-           "mamba": {}, "mamba2": {}, "moba": {"block": 8}, "abc": {}, "perceiver": {"latents_per_head": 4}, "macchiato": {"latents_per_head": 8}}
+           "mamba": {}, "mamba2": {}, "moba": {"block": 8}, "nsa": {"block": 8}, "abc": {}, "perceiver": {"latents_per_head": 4}, "macchiato": {"latents_per_head": 8}}
 
 
 def tensors(*shape, count=3, dtype=torch.float32):

@@ -29,7 +29,7 @@ class Latte : public MixesTokens {
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
     const Carry carry = prefix_pool::empty_carry(
-        batch, problem.heads, options.integer("latents_per_head"), problem.value_dim, tensor);
+        batch, problem.kv_heads, options.integer("latents_per_head"), problem.value_dim, tensor);
     State state;
     state.tensors = {
         {"maximum", carry.maximum}, {"normaliser", carry.normaliser}, {"sum", carry.sum}};
@@ -91,9 +91,7 @@ Mixed mix_with(const Causal& causal, Mechanism& mechanism, const Inputs& inputs,
 // ---- costs
 
 prefix_pool::PoolSizes sizes_of(const Options& options, const Problem& problem) {
-  return {static_cast<double>(problem.batch * problem.heads), static_cast<double>(problem.length),
-          static_cast<double>(options.integer("latents_per_head")),
-          static_cast<double>(problem.value_dim), static_cast<double>(bytes_of(problem.dtype))};
+  return prefix_pool::pool_sizes(problem, options.integer("latents_per_head"));
 }
 
 Cost composite_cost(const Options& options, const Problem& problem) {
@@ -211,16 +209,18 @@ Entry latte() {
       "Transformers, arXiv:2402.17512";
   entry.formula =
       "y_t = sum_l softmax_l(q_t) sum_s w_s,l v_s,  w_.,l the softmax of k_s,l over the tokens s "
-      "that t sees";
+      "that t sees\n"
+      "kv_heads below heads: heads of a group have a q each, and k, v and their sums in common";
   entry.differs_from = {
       {"Latte v2's convolution (equation 18) sums K + 1 tokens; before=conv sums K, its `taps`, as "
        "its text and table say",
-       "taps=4 gives the sum of its equation for K = 3"}};
+       "taps=4 gives the sum of its equation for K = 3"},
+      {"Latte's heads have scores and values of their own, as here by default",
+       "kv_heads below heads lets them share these and their sums, not their queries"}};
   entry.options = options();
   entry.patterns = {Pattern::bidirectional, Pattern::causal, Pattern::cross};
   entry.supports = [](const Options& options, const Problem& problem) {
-    const Support mix = token_mix_support("latte", options, problem);
-    return mix ? unshared_heads("latte", problem) : mix;
+    return token_mix_support("latte", options, problem);
   };
   entry.derive = [](const Options& options, const Problem& problem) {
     return derive_latents("latte", options, problem, problem.head_dim);

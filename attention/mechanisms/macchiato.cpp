@@ -34,7 +34,7 @@ class Macchiato : public MixesTokens {
                     const at::TensorOptions& tensor) const override {
     if (problem.pattern != Pattern::causal) return Mechanism::empty_state(batch, 0, tensor);
     const Carry carry = prefix_pool::empty_carry(
-        batch, problem.heads, options.integer("latents_per_head"), problem.value_dim, tensor);
+        batch, problem.kv_heads, options.integer("latents_per_head"), problem.value_dim, tensor);
     State state;
     state.tensors = {
         {"maximum", carry.maximum}, {"normaliser", carry.normaliser}, {"sum", carry.sum}};
@@ -105,7 +105,9 @@ at::Tensor streamed(Mechanism& mechanism, const Inputs& inputs, State& state, Fo
   const std::int64_t most = mixture::segment(mechanism.options.integer("chunk"));
   const std::int64_t length = inputs["value"].size(2);
   if (length <= most) return step(mechanism, inputs, state, form);
-  const at::Tensor output = at::empty(inputs["value"].sizes(), inputs["value"].options());
+  const at::Tensor& value = inputs["value"];
+  const at::Tensor output = at::empty(
+      {value.size(0), inputs["query_logits"].size(1), length, value.size(3)}, value.options());
   for (std::int64_t begin = 0; begin < length; begin += most) {
     const std::int64_t count = std::min(most, length - begin);
     output.narrow(2, begin, count).copy_(step(mechanism, slice(inputs, begin, count), state, form));
@@ -238,14 +240,19 @@ Entry macchiato() {
   entry.formula =
       "y_t = p_t,0 sum_s softmax_s(scale q_t.k_s) v_s + sum_l p_t,l sum_s softmax_s(k_s,l) v_s\n"
       "p_t the softmax of L + 1 logits; the first sum over t's window, the others over all tokens "
-      "that t sees";
+      "that t sees\n"
+      "kv_heads below heads: heads of a group have p and q each, and k, v and their sums in common";
   entry.options = options();
   entry.differs_from = {
       {"the paper's window has no 1/sqrt(D) in front of its scores; here they are scaled",
        "scale=1 gives the paper's form"},
       {"Latte v2's equation 19 sums over L states; here over all L + 1, the window's included, "
        "without which the weights of a token would not sum to 1",
-       "not available"}};
+       "not available"},
+      {"Latte v2 does not say how latents share heads where the window's keys do, as in the Gemma "
+       "that it trains further",
+       "with kv_heads of that model each of its key heads has latents, which its query heads read "
+       "by logits of their own"}};
   entry.claims.permutation_equivariant = false;
   entry.claims.last_row_agrees = false;
   entry.patterns = {Pattern::bidirectional, Pattern::causal};
@@ -253,8 +260,7 @@ Entry macchiato() {
     if (problem.pattern == Pattern::cross) {
       return Support::no("cross is undefined, a window needs queries and keys of one sequence");
     }
-    const Support mix = token_mix_support("macchiato", options, problem);
-    return mix ? unshared_heads("macchiato", problem) : mix;
+    return token_mix_support("macchiato", options, problem);
   };
   entry.derive = derive;
   entry.make = maker<Macchiato>("macchiato");

@@ -11,7 +11,7 @@
 namespace attnbench::reference {
 namespace {
 
-/// v_s, or as the query at `t` sees it where values are rotated.
+/// v_s, or as the query at `t` sees it where values are rotated; `at.h` is a key head, as below.
 std::vector<double> value_seen(const Options& options, const Array& v, const RowIndex& at,
                                std::int64_t s) {
   const std::int64_t width = v.shape[3];
@@ -65,14 +65,16 @@ std::vector<double> latte_rows(const Options& options, const Problem& problem,
     double total = 0;
     for (std::int64_t l = 0; l < latents; ++l) total += std::exp(scale * logits[l] - top);
     const std::int64_t keys = problem.pattern == Pattern::causal ? at.t + 1 : problem.key_length;
+    const RowIndex shared{at.b, at.h / (q.shape[1] / v.shape[1]), at.t};
     std::vector<double> weights(static_cast<std::size_t>(keys), 0.0);
     for (std::int64_t l = 0; l < latents; ++l) {
-      add_latent(std::exp(scale * logits[l] - top) / total, l, scale, at, problem, inputs, weights);
+      add_latent(std::exp(scale * logits[l] - top) / total, l, scale, shared, problem, inputs,
+                 weights);
     }
     std::vector<double> y(static_cast<std::size_t>(v.shape[3]), 0.0);
     for (std::int64_t s = 0; s < keys; ++s) {
       if (!inputs.visible(at.b, s, problem.key_length)) continue;
-      const std::vector<double> seen = value_seen(options, v, at, s);
+      const std::vector<double> seen = value_seen(options, v, shared, s);
       for (std::size_t d = 0; d < y.size(); ++d)
         y[d] += weights[static_cast<std::size_t>(s)] * seen[d];
     }

@@ -45,7 +45,11 @@ Vector turned(const double* x, std::int64_t width, double position, double base)
 class Row {
  public:
   Row(const Options& options, const Problem& problem, const ReferenceInputs& inputs, RowIndex at)
-      : options_(options), problem_(problem), inputs_(inputs), at_(at) {}
+      : options_(options),
+        problem_(problem),
+        inputs_(inputs),
+        at_(at),
+        key_head_(at.h / (problem.heads / problem.kv_heads)) {}
 
   Vector output() const {
     const Array& q = inputs_.roles.at("query_logits");
@@ -76,7 +80,7 @@ class Row {
     const Array& k = inputs_.roles.at("key_logits");
     Vector logits;
     for (std::int64_t s = 0; s < problem_.key_length; ++s) {
-      logits.push_back(seen(s) ? options_.number("logit_scale") * k.row(at_.b, at_.h, s)[latent]
+      logits.push_back(seen(s) ? options_.number("logit_scale") * k.row(at_.b, key_head_, s)[latent]
                                : -infinity);
     }
     return logits;
@@ -96,7 +100,7 @@ class Row {
         continue;
       }
       const Vector query = placed(q.row(at_.b, at_.h, at_.t), width, at_.t, "rotary", 1);
-      const Vector key = placed(k.row(at_.b, at_.h, s), width, s, "rotary", 1);
+      const Vector key = placed(k.row(at_.b, key_head_, s), width, s, "rotary", 1);
       double dot = 0;
       for (std::size_t d = 0; d < query.size(); ++d) dot += query[d] * key[d];
       logits.push_back(scale * dot);
@@ -109,7 +113,7 @@ class Row {
     Vector y(static_cast<std::size_t>(v.shape[3]), 0.0);
     for (std::int64_t s = 0; s < problem_.key_length; ++s) {
       if (weights[static_cast<std::size_t>(s)] == 0) continue;
-      const Vector value = placed(v.row(at_.b, at_.h, s), v.shape[3], s, "vapor", 1);
+      const Vector value = placed(v.row(at_.b, key_head_, s), v.shape[3], s, "vapor", 1);
       for (std::size_t d = 0; d < y.size(); ++d) {
         y[d] += weights[static_cast<std::size_t>(s)] * value[d];
       }
@@ -128,6 +132,7 @@ class Row {
   const Problem& problem_;
   const ReferenceInputs& inputs_;
   const RowIndex at_;
+  const std::int64_t key_head_;  ///< that its head shares
 };
 
 std::vector<double> macchiato_rows(const Options& options, const Problem& problem,

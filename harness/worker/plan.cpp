@@ -25,6 +25,7 @@ Forecast forecast_of(const Cell& cell, const tasks::TaskForecast& made) {
   forecast.problem = made.problem;
   forecast.once = made.once;
   forecast.prefill_cost = made.prefill_cost;
+  forecast.unclocked_cost = made.unclocked_cost;
   if (made.calls > 1) {
     forecast.calls = made.calls;
     forecast.calls_cost = made.calls_cost;

@@ -77,6 +77,7 @@ const std::vector<std::pair<std::string, Look>>& table_of_looks() {
       {"window", {"#998509", "#dbb92e", "circle", {}}},
       {"longshort", {"#976800", "#eacc8d", "square", {}}},
       {"moba", {"#d800b4", "#d6037d", "triangle-down", {}}},
+      {"nsa", {"#480c5c", "#a518d8", "triangle-right", {}}},
       {"latte", {"#0072b2", "#46abea", "circle", {}}},
       {"macchiato", {"#2829c1", "#7787fe", "square", {}}},
       {"luna", {"#183983", "#667be5", "triangle-up", {}}},

@@ -6,6 +6,7 @@ layer feeds it: unit keys for the delta rule, sigmoids for beta, log-sigmoids fo
 """
 
 import importlib
+import math
 
 import torch
 from torch.nn import functional
@@ -95,6 +96,25 @@ def gated_delta_by_token(query, key, value, beta, gate):
     return recurrence(unit(query), unit(key), value, functional.logsigmoid(gate), beta.sigmoid())
 
 
+def rwkv7_parts(query, key, value, decay, rate):
+    """Reads, writes, values, what is erased and by which key, log decays; no learned biases."""
+    erased, rate = unit(key), rate.sigmoid()
+    return query, key * rate, value, -erased, erased * rate, -math.exp(-0.5) * decay.sigmoid()
+
+
+def rwkv7_by_token(query, key, value, decay, rate):
+    """S = diag(exp(w)) S + b (a^T S) + k v^T, y = S^T q / sqrt(D)."""
+    q, k, v, a, b, w = rwkv7_parts(query, key, value, decay, rate)
+    state = torch.zeros_like(k[:, :, 0, :, None] * v[:, :, 0, None, :])
+    rows = []
+    for t in range(q.size(2)):
+        read = (a[:, :, t, :, None] * state).sum(-2, keepdim=True)
+        state = state * w[:, :, t, :, None].exp() + b[:, :, t, :, None] * read
+        state = state + k[:, :, t, :, None] * v[:, :, t, None, :]
+        rows.append((q[:, :, t, :, None] * state).sum(-2))
+    return torch.stack(rows, 2) / q.size(-1) ** 0.5
+
+
 # ---- what fla's functions are called with
 
 
@@ -170,6 +190,19 @@ def gated_delta_chunk(query, key, value, beta, gate):
     return mix(**gated_delta_parts(query, key, value, beta, gate))[0].transpose(1, 2)
 
 
+def rwkv7_naive(query, key, value, decay, rate):
+    """RWKV-7 without its biases, fla's naive form."""
+    mix = function_of("ops.generalized_delta_rule.dplr.naive:dplr_recurrence")
+    return mix(*rwkv7_parts(query, key, value, decay, rate))[0]
+
+
+def rwkv7_chunk(query, key, value, decay, rate):
+    """RWKV-7 without its biases, fla's kernel."""
+    mix = function_of("ops.generalized_delta_rule:chunk_dplr_delta_rule")
+    parts = by_token(*rwkv7_parts(query, key, value, decay, rate))
+    return mix(*parts, scale=query.size(-1) ** -0.5)[0].transpose(1, 2)
+
+
 THREE = {"query": {"source": "query_tokens", "width": "head_dim"},
          "key": {"source": "key_tokens", "width": "head_dim"},
          "value": {"source": "key_tokens", "width": "value_dim"}}
@@ -179,7 +212,9 @@ KINDS = {"linear": (THREE, linear_by_token, linear_naive, linear_chunk),
          "gla": ({**THREE, "gate": THREE["key"]}, gla_by_token, gla_naive, gla_chunk),
          "delta": ({**THREE, "beta": SCALAR}, delta_by_token, delta_naive, delta_chunk),
          "gated_delta": ({**THREE, "beta": SCALAR, "gate": SCALAR}, gated_delta_by_token,
-                         gated_delta_naive, gated_delta_chunk)}
+                         gated_delta_naive, gated_delta_chunk),
+         "rwkv7": ({**THREE, "decay": THREE["key"], "rate": THREE["key"]}, rwkv7_by_token,
+                   rwkv7_naive, rwkv7_chunk)}
 
 
 def declare(roles, definition, naive, chunk):

@@ -227,8 +227,9 @@ void continue_from_past(TaskForecast& forecast, const Registry& registry, const 
   const Cost whole = forecast.cost;
   Problem past = forecast.problem;
   past.length = past.key_length = settings.past;
-  forecast.cost =
-      block_cost(chosen(registry, cell, forecast), forecast.options, past, settings.problem.length);
+  const Implementation& implementation = chosen(registry, cell, forecast);
+  forecast.unclocked_cost = implementation.cost(forecast.options, past);
+  forecast.cost = block_cost(implementation, forecast.options, past, settings.problem.length);
   forecast.problem.length = settings.problem.length;
   // Inputs and outputs of all tokens, a saved state and a working one.
   forecast.peak_bytes = whole.minimal_bytes + 2 * whole.state_bytes + forecast.cost.workspace_bytes;

@@ -57,9 +57,11 @@ TEST_CASE("a forecast comes out of JSON as it went in", "[forecast]") {
   made.calls = 16;
   made.calls_cost = Json{{"minimal_bytes", 1e7}}.get<Cost>();
   made.prefill_cost = Json{{"minimal_bytes", 1e6}}.get<Cost>();
+  made.unclocked_cost = Json{{"minimal_bytes", 2e6}}.get<Cost>();
   const json several = made;
   CHECK(several.at("calls") == 16);
   CHECK(several.at("prefill_cost").at("minimal_bytes") == 1e6);
+  CHECK(several.at("unclocked_cost").at("minimal_bytes") == 2e6);
   CHECK(json(several.get<Forecast>()) == several);
 
   const json failed = {{"id", "abc"},        {"supported", false}, {"status", "crashed"},

@@ -125,8 +125,13 @@ TEST_CASE("describe: what differs from published code, and the roles", "[program
                                                                 {"key", "[B, G, S, D]"},
                                                                 {"value", "[B, G, S, Dv]"}});
   CHECK(shapes("macchiato")["query_logits"] == "[B, H, T, L + 1]");
-  CHECK(shapes("macchiato")["key_logits"] == "[B, H, S, L]");
+  CHECK(shapes("macchiato")["key_logits"] == "[B, G, S, L]");
   CHECK(shapes("perceiver")["latent_query"] == "[B, H, L, D]");
+  // Widths that options are.
+  CHECK(shapes("mla") == std::map<std::string, std::string>{{"query", "[B, H, T, D]"},
+                                                            {"latent", "[B, G, S, latent]"},
+                                                            {"key_rotary", "[B, G, S, rotary]"}});
+  CHECK(shapes("mamba2")["key"] == "[B, G, S, state]");
   CHECK(shapes("rg_lru")["input_gate"] == "[B, H, S, Dv]");
   CHECK_THAT(call("describe luna").out, Catch::Contains("pack_key"));
   // Every mechanism that there is says its roles.

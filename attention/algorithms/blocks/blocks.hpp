@@ -39,6 +39,19 @@ at::Tensor greatest_places(const at::Tensor& scores, const at::Tensor& hidden, s
 at::Tensor blocks_by_mean(const SoftmaxCall& call, const BlockSums& keys, std::int64_t size,
                           std::int64_t count);
 
+/// NSA's attention over means, and its choice.
+struct CompressedBlocks {
+  at::Tensor output;  ///< [B, H, T, Dv], float32 at least
+  at::Tensor chosen;  ///< [B, H, T, n] with n <= count, as blocks_by_mean's
+};
+
+/// softmax(scale q . mean(k)) mean(v) over the blocks whose last token is the query's or before it,
+/// 0 where there is none, with weights in double; and of the blocks that end before the query's own
+/// begins and hold a real token the first, the last and those with the greatest weights, summed
+/// over the heads that share a key head: `count` of them, 2 or more.
+CompressedBlocks compressed_blocks(const SoftmaxCall& call, const BlockSums& keys,
+                                   const BlockSums& values, std::int64_t size, std::int64_t count);
+
 /// [B, H, T, S], true at the keys of all blocks but the query's own and the `chosen` ones
 /// [B, H, T, n], whose numbers are distinct, or -1 where there is none: SoftmaxCall::unseen.
 at::Tensor unchosen_keys(const SoftmaxCall& call, std::int64_t size, const at::Tensor& chosen);

@@ -67,7 +67,7 @@ Tensor in_segments(const Call& given, Carry& carry) {
   const auto type = compute_type(call.values.scalar_type());
   const Tensor output = softmax_tiled(call.local);
   const std::int64_t length = call.values.size(2), latents = call.scores.size(3);
-  const std::int64_t most = fused_segment(call.values.size(0) * call.values.size(1), latents,
+  const std::int64_t most = fused_segment(call.query.size(0) * call.query.size(1), latents,
                                           static_cast<std::int64_t>(elementSize(type)));
   for (std::int64_t begin = 0; begin < length; begin += most) {
     const std::int64_t count = std::min(most, length - begin);
@@ -93,7 +93,7 @@ Cost pool_cost(Form form, const Options& options, const Problem& problem,
   if (problem.pattern != Pattern::causal) {
     return form == Form::fused
                ? prefix_pool::whole_fused_cost(n, problem, prefix_pool::Query::weights)
-               : prefix_pool::whole_cost(n, n.tokens);
+               : prefix_pool::whole_cost(n, static_cast<double>(problem.key_length));
   }
   if (form == Form::composite) return prefix_pool::materialised_cost(n);
   if (form == Form::scan) return prefix_pool::scan_cost(n);
@@ -116,9 +116,7 @@ Cost window_cost(Form form, const Options& options, const Problem& problem) {
 }
 
 prefix_pool::PoolSizes sizes_of(const Options& options, const Problem& problem) {
-  return {static_cast<double>(problem.batch * problem.heads), static_cast<double>(problem.length),
-          static_cast<double>(options.integer("latents_per_head")),
-          static_cast<double>(problem.value_dim), static_cast<double>(bytes_of(problem.dtype))};
+  return prefix_pool::pool_sizes(problem, options.integer("latents_per_head"));
 }
 
 /// Workspace of a segment of `problem.length` tokens.
@@ -181,8 +179,9 @@ Cost cost(Form form, const Options& options, const Problem& problem) {
   cost.executed_flops = pool.executed_flops + local.executed_flops;
   cost.exponentials = pool.exponentials + local.exponentials + rows;
   // Values are read once for both parts, and there is one output.
+  const double both = rows + n.key_heads() * n.tokens;
   cost.minimal_bytes =
-      pool.minimal_bytes + rows * (1 + 2 * static_cast<double>(problem.head_dim)) * n.bytes;
+      pool.minimal_bytes + (rows + both * static_cast<double>(problem.head_dim)) * n.bytes;
   cost.state_bytes = pool.state_bytes + local.state_bytes;
   cost.saved_bytes =
       pool.saved_bytes + local.saved_bytes + rows * (n.latents + 1 + 2 * n.width) * n.wide_bytes();
@@ -206,8 +205,9 @@ Cost cost(Form form, const Options& options, const Problem& problem) {
           static_cast<double>(std::min(problem.length, options.window("window").left)) +
           static_cast<double>(together.length);
       cost.workspace_bytes =
-          cost.state_bytes +
-          n.heads * past * static_cast<double>(problem.head_dim + problem.value_dim) * n.bytes;
+          cost.state_bytes + n.key_heads() * past *
+                                 static_cast<double>(problem.head_dim + problem.value_dim) *
+                                 n.bytes;
     }
   }
   cost.workspace_bytes += workspace(form, options, together);

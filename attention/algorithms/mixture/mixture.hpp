@@ -11,11 +11,12 @@
 
 namespace attnbench::mixture {
 
-/// Tokens of one mix. Hidden tokens have scores of -inf and finite values.
+/// Tokens of one mix, for H heads that share G key heads. Hidden tokens have scores of -inf and
+/// finite values.
 struct Call {
   at::Tensor query;   ///< logits [B, H, T, L + 1], the window's first
-  at::Tensor scores;  ///< [B, H, T, L]
-  SoftmaxCall local;  ///< of the window; its v [B, H, T, D] are the values of both parts
+  at::Tensor scores;  ///< [B, G, T, L]
+  SoftmaxCall local;  ///< of the window; its v [B, G, T, D] are the values of both parts
   at::Tensor values;  ///< of these T tokens, while `local` includes past ones
 };
 

@@ -76,15 +76,20 @@ struct Chunked {
 
 Tensor chunked(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
                std::int64_t chunk, Carry* carry) {
-  if (!carry) return Recorded<Chunked>::run({query, scores, values}, {kind, chunk});
-  const at::NoGradGuard no_grad;
-  Carry flat = carry->flat();
-  const Carry place = flat;
-  const Tensor y = forward(query, kind, scores, values, chunk, flat);
-  place.maximum.copy_(flat.maximum);
-  place.normaliser.copy_(flat.normaliser);
-  place.sum.copy_(flat.sum);
-  return y;
+  return for_query_heads(query, scores, values, carry,
+                         [&](const Operand& each, const Tensor& of_each, Carry* past) -> Tensor {
+                           if (!past) {
+                             return Recorded<Chunked>::run({query, each, of_each}, {kind, chunk});
+                           }
+                           const at::NoGradGuard no_grad;
+                           Carry flat = past->flat();
+                           const Carry place = flat;
+                           const Tensor y = forward(query, kind, each, of_each, chunk, flat);
+                           place.maximum.copy_(flat.maximum);
+                           place.normaliser.copy_(flat.normaliser);
+                           place.sum.copy_(flat.sum);
+                           return y;
+                         });
 }
 
 }  // namespace attnbench::prefix_pool

@@ -102,7 +102,10 @@ double fused_workspace_bytes(const Problem& problem, std::int64_t latents, Query
 
 Tensor fused(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
              Carry* carry) {
-  return fused_call::fused<Pool>({{query, scores, values}, kind}, carry);
+  return for_query_heads(query, scores, values, carry,
+                         [&](const Operand& each, const Tensor& of_each, Carry* past) {
+                           return fused_call::fused<Pool>({{query, each, of_each}, kind}, past);
+                         });
 }
 
 }  // namespace attnbench::prefix_pool

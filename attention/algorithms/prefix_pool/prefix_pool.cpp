@@ -82,18 +82,55 @@ Prefixes prefixes_of(const Tensor& k, const Tensor& v, const Carry& past) {
 
 // ---- costs
 
-/// The same for all forms: an update and a read of a state of L D numbers for each token.
+/// The same for all forms: an update of a state of L D numbers for each token and key head, and a
+/// read for each query head; executed are as many updates as reads.
 Cost common_cost(const PoolSizes& n) {
+  const double both = n.heads + n.key_heads();
   Cost cost;
-  cost.model_flops = 4 * n.heads * n.tokens * n.latents * n.width;
-  cost.executed_flops = cost.model_flops;
-  cost.minimal_bytes = n.heads * n.tokens * 2 * (n.latents + n.width) * n.bytes;
+  cost.model_flops = 2 * both * n.tokens * n.latents * n.width;
+  cost.executed_flops = 4 * n.heads * n.tokens * n.latents * n.width;
+  cost.minimal_bytes = both * n.tokens * (n.latents + n.width) * n.bytes;
   cost.exponentials = 2 * n.heads * n.tokens * n.latents;
-  cost.state_bytes = n.heads * n.latents * (n.width + 2) * n.wide_bytes();
+  cost.state_bytes = n.key_heads() * n.latents * (n.width + 2) * n.wide_bytes();
+  cost.saved_bytes = n.repeated_bytes();
   return cost;
 }
 
 }  // namespace
+
+PoolSizes pool_sizes(const Problem& problem, std::int64_t latents) {
+  PoolSizes sizes;
+  sizes.heads = static_cast<double>(problem.batch * problem.heads);
+  sizes.tokens = static_cast<double>(problem.length);
+  sizes.latents = static_cast<double>(latents);
+  sizes.width = static_cast<double>(problem.value_dim);
+  sizes.bytes = static_cast<double>(bytes_of(problem.dtype));
+  sizes.sharing = static_cast<double>(problem.heads / problem.kv_heads);
+  sizes.repeated = problem.kv_heads > 1 && problem.kv_heads < problem.heads;
+  return sizes;
+}
+
+RepeatedHeads::RepeatedHeads(std::int64_t heads, const Operand& of_scores, const Tensor& of_values,
+                             const Carry* past)
+    : scores(repeated_heads(of_scores.whole, heads), of_scores.features),
+      values(repeated_heads(of_values, heads)) {
+  if (past == nullptr) return;
+  const auto repeated = [&](const Tensor& x) {
+    return x.repeat_interleave(heads / x.size(1), 1);  // a copy, which the form advances
+  };
+  carry = {repeated(past->maximum), repeated(past->normaliser), repeated(past->sum)};
+}
+
+void RepeatedHeads::keep(const Carry& past) const {
+  const at::NoGradGuard no_grad;
+  const std::int64_t key_heads = past.maximum.size(1);
+  const auto keep_one = [&](const Tensor& x, const Tensor& from) {
+    x.copy_(from.unflatten(1, at::IntArrayRef{key_heads, from.size(1) / key_heads}).select(2, 0));
+  };
+  keep_one(past.maximum, carry.maximum);
+  keep_one(past.normaliser, carry.normaliser);
+  keep_one(past.sum, carry.sum);
+}
 
 Tensor shrink(const Tensor& from, const Tensor& to) {
   return from.sub(to.masked_fill(to == -kInfinity, 0)).exp_();
@@ -152,8 +189,10 @@ Tensor whole(const Operand& query, Query kind, const Operand& scores, const Tens
   const Tensor normaliser = e.sum(-2, true);
   const Tensor means = at::matmul(e.transpose(-2, -1), values.to(type)) /
                        normaliser.masked_fill(normaliser == 0, 1).transpose(-2, -1);
-  const Tensor p = weights_of(query.all(type), kind, maximum, normaliser);
-  return at::matmul(p, means).to(values.scalar_type());
+  const std::int64_t heads = query.whole.size(1);
+  const Tensor queries = folded_heads(query.all(type), values.size(1));
+  const Tensor p = weights_of(queries, kind, maximum, normaliser);
+  return unfolded_heads(at::matmul(p, means), heads).to(values.scalar_type());
 }
 
 Tensor materialised(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
@@ -163,58 +202,69 @@ Tensor materialised(const Operand& query, Query kind, const Operand& scores, con
   const Carry past = carry ? carry->flat() : flat_empty_carry(scores, values);
   const Prefixes prefixes =
       prefixes_of(scores.all(type).flatten(0, 1), values.to(type).flatten(0, 1), past);
-  const auto width = values.size(3);
-  const Tensor queries = in_blocks(query.all(type).flatten(0, 1), kBlock, 0);
+  const auto width = values.size(3), length = values.size(2);
+  // The weights of the heads that share a key head side by side, [N, T, H / G L].
+  const Tensor all = query.all(type);
+  const std::int64_t sharing = all.size(1) / values.size(1);
+  const Tensor queries =
+      in_blocks(all.flatten(0, 1)
+                    .unflatten(0, at::IntArrayRef{all.size(0) * values.size(1), sharing})
+                    .transpose(1, 2)
+                    .flatten(2),
+                kBlock, 0);
   std::vector<Tensor> outputs;
   for (std::int64_t i = 0; i < kBlock; ++i) {
     const Tensor& sums = prefixes.sums[static_cast<std::size_t>(i)];
-    const Tensor normaliser = sums.select(-1, width);
+    const Tensor normaliser = sums.select(-1, width).unsqueeze(-2);
     const Tensor p =
-        weights_of(queries.select(2, i), kind, prefixes.maximum.select(2, i), normaliser);
+        weights_of(queries.select(2, i).unflatten(2, at::IntArrayRef{sharing, all.size(3)}), kind,
+                   prefixes.maximum.select(2, i).unsqueeze(-2), normaliser);
     const Tensor gain = p / normaliser.masked_fill(normaliser == 0, 1);
-    outputs.push_back(at::matmul(gain.unsqueeze(-2), sums.narrow(-1, 0, width)).squeeze(-2));
+    outputs.push_back(at::matmul(gain, sums.narrow(-1, 0, width)));  // [N, n, H / G, D]
   }
-  const Tensor y = at::stack(outputs, 2).flatten(1, 2).narrow(1, 0, values.size(2));
+  const Tensor y = at::stack(outputs, 2).flatten(1, 2).narrow(1, 0, length).transpose(1, 2);
   if (carry) {
     const Tensor last = prefixes.sums.back().select(1, -1);
     past.maximum.copy_(prefixes.maximum.select(1, -1).select(1, kBlock - 1));
     past.normaliser.copy_(last.select(-1, width));
     past.sum.copy_(last.narrow(-1, 0, width));
   }
-  return y.reshape(values.sizes()).to(values.scalar_type());
+  return y.reshape({all.size(0), all.size(1), length, width}).to(values.scalar_type());
 }
 
 // ---- costs
 
 Cost whole_cost(const PoolSizes& n, double keys) {
-  const double both = n.heads * (keys + n.tokens);
+  const double both = n.key_heads() * keys + n.heads * n.tokens;
   Cost cost;
   cost.model_flops = 2 * both * n.latents * n.width;
   cost.executed_flops = cost.model_flops;
   cost.minimal_bytes = both * (n.latents + n.width) * n.bytes;
   cost.exponentials = both * n.latents;
   const double widened = n.bytes < n.wide_bytes() ? both * (n.latents + n.width) : 0;
-  cost.workspace_bytes =
-      (n.heads * n.latents * (keys + std::max(keys, n.tokens) + n.width) + widened) *
-      n.wide_bytes();
-  cost.saved_bytes =
-      (n.heads * n.latents * (2 * keys + n.tokens + n.width) + widened) * n.wide_bytes();
+  const double scores = n.key_heads() * n.latents * keys;
+  const double means = n.key_heads() * n.latents * n.width;
+  const double weights = n.heads * n.latents * n.tokens;
+  cost.workspace_bytes = (scores + std::max(scores, weights) + means + widened) * n.wide_bytes();
+  cost.saved_bytes = (2 * scores + weights + means + widened) * n.wide_bytes();
   cost.backward_flops = 2;
   return cost;
 }
 
 Cost materialised_cost(const PoolSizes& n) {
   Cost cost = common_cost(n);
-  const double logits = n.heads * n.tokens * n.latents;
-  const double prefixes = logits * (n.width + 1);
-  // Products of a block's end, the decay, the new token, the output.
-  cost.executed_flops = 7 * prefixes;
-  cost.exponentials = 4 * logits;
+  const double scores = n.key_heads() * n.tokens * n.latents;
+  const double weights = n.heads * n.tokens * n.latents;
+  const double prefixes = scores * (n.width + 1);
+  // Products of a block's end, the decay, the new token; the output.
+  cost.executed_flops = 5 * prefixes + 2 * weights * (n.width + 1);
+  cost.exponentials = 3 * scores + weights;
   // One sum per token, one more per block of 16.
-  cost.workspace_bytes = (prefixes * 17 / 16 + 4 * logits) * n.wide_bytes();
-  cost.saved_bytes = (prefixes * 17 / 16 + 5 * logits) * n.wide_bytes();
+  cost.workspace_bytes = (prefixes * 17 / 16 + 2 * scores + 2 * weights) * n.wide_bytes();
+  cost.saved_bytes = (prefixes * 17 / 16 + 2 * scores + 3 * weights) * n.wide_bytes();
   if (n.bytes < n.wide_bytes()) {
-    cost.workspace_bytes += n.heads * n.tokens * (2 * n.latents + n.width) * n.wide_bytes();
+    cost.workspace_bytes +=
+        (scores + weights + n.key_heads() * n.tokens * n.width) * n.wide_bytes();
   }
   cost.backward_flops = 2;
   return cost;
@@ -226,8 +276,9 @@ Cost scan_cost(const PoolSizes& n) {
   const double updates = n.heads * n.tokens * n.latents * n.width;
   cost.executed_flops += updates;
   cost.exponentials = 3 * n.heads * n.tokens * n.latents;
-  cost.workspace_bytes = n.heads * n.wide_bytes() *
-                         (n.latents * (n.width + 2) + block * (8 * n.latents + 2 * n.width));
+  cost.workspace_bytes =
+      n.repeated_bytes() + n.heads * n.wide_bytes() *
+                               (n.latents * (n.width + 2) + block * (8 * n.latents + 2 * n.width));
   // The sums again and their gradients, then the reverse recurrence read twice.
   cost.backward_flops = 12 * updates / cost.executed_flops;
   return cost;
@@ -239,10 +290,12 @@ Cost chunked_cost(const PoolSizes& n, double chunk) {
   const double piece = std::min(static_cast<double>(kChunksInPiece) * chunk, n.tokens);
   const double inside = 2 * n.heads * n.tokens * chunk;
   cost.executed_flops += inside * (n.latents + n.width);
-  cost.workspace_bytes = n.heads * n.wide_bytes() *
-                         (piece * (6 * n.latents + 2 * n.width + 2 * chunk) +
-                          2 * n.latents * n.width * (piece / chunk + 1));
-  // The sums of all chunks twice; then four products with the states, six within the chunks.
+  cost.workspace_bytes =
+      n.repeated_bytes() + n.heads * n.wide_bytes() *
+                               (piece * (6 * n.latents + 2 * n.width + 2 * chunk) +
+                                2 * n.latents * n.width * (piece / chunk + 1));
+  // The sums of all chunks twice; then four products with the states, six
+  // within the chunks.
   cost.backward_flops =
       (12 * n.heads * n.tokens * n.latents * n.width + inside * (4 * n.latents + 2 * n.width)) /
       cost.executed_flops;
@@ -251,15 +304,19 @@ Cost chunked_cost(const PoolSizes& n, double chunk) {
 
 Cost fused_cost(const PoolSizes& n, const Problem& problem) {
   Cost cost = common_cost(n);
-  cost.workspace_bytes = fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents));
+  cost.workspace_bytes =
+      n.repeated_bytes() + fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents));
   cost.backward_flops = 3;  // three scans of as many operations as the forward pass
   return cost;
 }
 
 Cost whole_fused_cost(const PoolSizes& n, const Problem& problem, Query kind) {
   Cost cost = whole_cost(n, static_cast<double>(problem.key_length));
+  Problem rows = problem;  // the query's heads as rows of their key head
+  rows.heads = problem.kv_heads;
+  rows.length = problem.heads / problem.kv_heads * problem.length;
   cost.workspace_bytes =
-      whole_fused_workspace_bytes(problem, static_cast<std::int64_t>(n.latents), kind);
+      whole_fused_workspace_bytes(rows, static_cast<std::int64_t>(n.latents), kind);
   cost.saved_bytes = 0;
   cost.backward_flops = 2.5;  // the averages again, then two products for each of theirs
   return cost;

@@ -9,6 +9,9 @@
 //
 // Every form is exact for all finite scores, ramps of tens per token included: exponentials are
 // taken only of differences to a running maximum. 16-bit inputs are computed in float32.
+//
+// Scores, values and carry may have fewer heads, G, a divisor of the query's H: the weights of
+// H / G heads then read the averages of one key head.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +26,9 @@ namespace attnbench::prefix_pool {
 /// sum = sum exp(k_s - m) v_s. (m, normaliser) rather than z: over a million tokens z's increments
 /// fall below its last bit.
 struct Carry {
-  at::Tensor maximum;     ///< [B, H, L], -inf before the first token
-  at::Tensor normaliser;  ///< [B, H, L]
-  at::Tensor sum;         ///< [B, H, L, D]
+  at::Tensor maximum;     ///< [B, G, L], -inf before the first token
+  at::Tensor normaliser;  ///< [B, G, L]
+  at::Tensor sum;         ///< [B, G, L, D]
 
   /// The carry in the same storage, with batches and heads as one dimension: [N, L], [N, L], [N, L,
   /// D].
@@ -42,11 +45,12 @@ Carry empty_carry(std::int64_t batch, std::int64_t heads, std::int64_t latents,
 /// without a denominator that could vanish.
 enum class Query { weights, logits, logits_plus_z };
 
-/// The three forms. Each returns y [B, H, T, D] in the dtype of `values`. Query and scores are
-/// tensors [B, H, T, L] or L random features of narrower tokens. With a carry they continue from
-/// it, advance it in place and record no gradients.
+/// The forms. Each returns y [B, H, T, D] in the dtype of `values` [B, G, T, D]. The query is a
+/// tensor [B, H, T, L], the scores are one [B, G, T, L], or L random features of narrower tokens.
+/// With a carry they continue from it, advance it in place and record no gradients. All but the
+/// first repeat scores, values and, while they run, the carry for the heads of the query.
 
-/// The form for all prefixes at once, [B, H, T, L, D] in memory. Gradients by autograd.
+/// The form for all prefixes at once, [B, G, T, L, D] in memory. Gradients by autograd.
 at::Tensor materialised(const Operand& query, Query kind, const Operand& scores,
                         const at::Tensor& values, Carry* carry = nullptr);
 
@@ -73,7 +77,7 @@ double fused_workspace_bytes(const Problem& problem, std::int64_t latents,
                              Query kind = Query::logits);
 
 /// The pool that is not causal: every row reads the softmax averages over all tokens, of scores [B,
-/// H, S, L] and values [B, H, S, D], with a query [B, H, T, L]. Gradients by autograd.
+/// G, S, L] and values [B, G, S, D], with a query [B, H, T, L]. Gradients by autograd.
 at::Tensor whole(const Operand& query, Query kind, const Operand& scores, const at::Tensor& values);
 
 /// The pool that is not causal in one kernel (attention/kernels/whole_pool.hpp) on the CPU:
@@ -95,9 +99,19 @@ struct PoolSizes {
   double latents = 1;  ///< L, per head
   double width = 1;    ///< D of the values
   double bytes = 4;    ///< of one element of the inputs
+  double sharing = 1;  ///< query heads to a key head
+  /// Whether scores and values are copied for the query heads that share them.
+  bool repeated = false;
+
+  double key_heads() const { return heads / sharing; }
   /// Bytes of one element in computation: at least float32.
   double wide_bytes() const { return bytes > 4 ? bytes : 4; }
+  double repeated_bytes() const {
+    return repeated ? heads * tokens * (latents + width) * bytes : 0;
+  }
 };
+/// The sizes of a pool of `latents` for each head, over the problem's tokens and values.
+PoolSizes pool_sizes(const Problem& problem, std::int64_t latents);
 
 /// The cost of `whole`, with `tokens` queries and this many keys.
 Cost whole_cost(const PoolSizes& sizes, double keys);
@@ -112,6 +126,33 @@ Cost whole_fused_cost(const PoolSizes& sizes, const Problem& problem, Query kind
 
 /// The kind of query in the kernels' enumeration.
 kernels::PoolQuery kernel_query(Query kind);
+
+/// What G key heads have, once for each of H query heads.
+struct RepeatedHeads {
+  /// `carry` may be null.
+  RepeatedHeads(std::int64_t heads, const Operand& scores, const at::Tensor& values,
+                const Carry* carry);
+  /// What the carry has become, for one head of each key head.
+  void keep(const Carry& carry) const;
+
+  Operand scores;
+  at::Tensor values;
+  Carry carry;
+};
+
+/// form(scores, values, carry), a causal form for as many key heads as the query has heads, from
+/// fewer of them; the carry is advanced as the form advances it.
+template <class Form>
+at::Tensor for_query_heads(const Operand& query, const Operand& scores, const at::Tensor& values,
+                           Carry* carry, const Form& form) {
+  const std::int64_t heads = query.whole.size(1);
+  if (heads == values.size(1)) return form(scores, values, carry);
+  RepeatedHeads repeated(heads, scores, values, carry);
+  const at::Tensor y =
+      form(repeated.scores, repeated.values, carry == nullptr ? nullptr : &repeated.carry);
+  if (carry != nullptr) repeated.keep(*carry);
+  return y;
+}
 
 /// The empty carry, flat, for scores [B, H, T, L] and values [B, H, T, D].
 Carry flat_empty_carry(const Operand& scores, const at::Tensor& values);

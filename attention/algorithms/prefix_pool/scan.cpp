@@ -169,10 +169,13 @@ struct Scan {
 
 Tensor scan(const Operand& query, Query kind, const Operand& scores, const Tensor& values,
             Carry* carry) {
-  if (!carry) return Recorded<Scan>::run({query, scores, values}, kind);
-  const at::NoGradGuard no_grad;
-  Carry flat = carry->flat();
-  return forward(query, kind, scores, values, flat);
+  return for_query_heads(query, scores, values, carry,
+                         [&](const Operand& each, const Tensor& of_each, Carry* past) -> Tensor {
+                           if (!past) return Recorded<Scan>::run({query, each, of_each}, kind);
+                           const at::NoGradGuard no_grad;
+                           Carry flat = past->flat();
+                           return forward(query, kind, each, of_each, flat);
+                         });
 }
 
 }  // namespace attnbench::prefix_pool

@@ -129,6 +129,12 @@ kernels::WholePoolSizes sizes_of(const Problem& problem, std::int64_t latents, Q
 }  // namespace
 
 Tensor whole_fused(const Operand& query, Query kind, const Operand& scores, const Tensor& values) {
+  const std::int64_t heads = query.whole.size(1);
+  if (heads != values.size(1)) {
+    // Rows of the kernel, which pools each key head once.
+    const Operand rows{folded_heads(query.whole, values.size(1)), query.features};
+    return unfolded_heads(whole_fused(rows, kind, scores, values), heads);
+  }
   const bool made = scores.features.omega.defined();
   if (made && !gradient_wanted({query.whole, scores.whole, values})) {
     const at::NoGradGuard no_grad;

@@ -85,7 +85,7 @@ int import_trace(const ImportArguments& arguments) {
   if (made.sizes == 0) {
     throw UsageFailure("nothing of these files is attention that a suite can ask for");
   }
-  const std::string text = made.suite.dump(2) + "\n";
+  const std::string text = trace::suite_text(made.suite);
   if (out) {
     out->write(text);
   } else {

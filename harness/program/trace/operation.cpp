@@ -174,9 +174,9 @@ class Reader {
     }
     const fs::path file = found_above(input->second.path);
     if (file.empty()) {
-      throw NotTaken(
-          std::string("the lengths of its sequences, its ") + name +
-          ", are in a file that is not there: " + fs::path(input->second.path).filename().string());
+      throw NotTaken(std::string("the lengths of its sequences, its ") + name +
+                     ", are in a file that is not there, of the folder " +
+                     fs::path(input->second.path).parent_path().lexically_normal().string());
     }
     Lengths numbers = whole_numbers(file, input->second.tensor_key);
     if (static_cast<std::int64_t>(numbers.size()) != count) {

@@ -132,8 +132,8 @@ class Making {
     std::size_t left = 0;
     for (const LeftOut& one : made_.left_out) left += one.workloads;
     std::string text =
-        "Each task is an operation of the trace. Keys in pages are measured in one piece, and "
-        "batches of several lengths padded.";
+        "Each task is an operation of the trace, without its log-sum-exp. Keys in pages are "
+        "measured in one piece, and batches of several lengths padded.";
     if (left > 0) text += " Left out: " + counted(left, "workload") + ".";
     return text;
   }
@@ -143,7 +143,30 @@ class Making {
   Ordered tasks_ = Ordered::object();
 };
 
+void append(std::string& text, const Ordered& value, std::size_t depth) {
+  if (!value.is_object() || value.empty()) {
+    text += value.dump();
+    return;
+  }
+  const auto line = [&](std::size_t at) { text += "\n" + std::string(2 * at, ' '); };
+  text += "{";
+  for (const auto& [key, member] : value.items()) {
+    if (text.back() != '{') text += ",";
+    line(depth + 1);
+    text += Ordered(key).dump() + ": ";
+    append(text, member, depth + 1);
+  }
+  line(depth);
+  text += "}";
+}
+
 }  // namespace
+
+std::string suite_text(const Ordered& suite) {
+  std::string text;
+  append(text, suite, 0);
+  return text + "\n";
+}
 
 TraceSuite suite_of(const TraceFiles& files) { return Making(files).made(); }
 

@@ -23,6 +23,9 @@ struct TraceSuite {
   std::vector<LeftOut> left_out;
 };
 
+/// The suite as a file: an object's members on lines of their own, lists on one.
+std::string suite_text(const nlohmann::ordered_json& suite);
+
 /// One task for each definition that is taken, with a zip of its workloads' sizes:
 /// - a prefill (gqa_ragged, gqa_paged with `causal` in its name) is a cell of `kernel`: of one
 ///   sequence after a past, of several of one form, or of several lengths (`lengths`);

@@ -162,6 +162,8 @@ std::vector<Variant> choices() {
       {"moba", {{"block", count(3)}, {"blocks", count(4)}}, {}},
       {"moba", {{"block", count(5)}, {"blocks", count(1)}}, of_numbers()},
       {"moba", {{"block", count(1)}, {"blocks", count(6)}, {"scale", 0.7}}, of_numbers()},
+      {"nsa", {{"block", count(3)}, {"blocks", count(5)}, {"window", Window{0, 0}}}, {}},
+      {"nsa", {{"block", count(1)}, {"blocks", count(6)}, {"scale", 0.7}}, of_numbers()},
       {"nystromformer", {{"landmarks", count(5)}}, {}},
       {"perceiver", {{"scale", 1.5}}, of_numbers()},
       {"performer", {{"features_of_each_head", true}, {"projection", word("iid")}}, of_numbers()},

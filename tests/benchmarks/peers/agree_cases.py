@@ -279,6 +279,24 @@ def mla(query, latent, key_rotary, key_up, value_up):
     return by_token(mixed.reshape(batch, tokens, heads, -1))
 
 
+def nsa(query, key, value, gate_compressed, gate_selected, gate_window):
+    """Its parts; means of blocks, which are a kernel there, and the window are the script's."""
+    from fla.ops.nsa.naive import naive_nsa_compression, naive_nsa_selection, naive_nsa_topk
+
+    tokens, scale, block = query.size(2), query.size(-1) ** -0.5, NSA["block"]
+    q, k, v = by_token(query, key, value)
+    means = [torch.stack([x[:, n:n + block].mean(1) for n in range(0, tokens, block)], 1)
+             for x in (k, v)]
+    compressed = naive_nsa_compression(q, *means, block, scale)[0]
+    blocks = naive_nsa_topk(q, means[0], NSA["blocks"], block, scale)
+    selected = naive_nsa_selection(q, k, v, blocks, block, scale)
+    seen = torch.ones(tokens, tokens, dtype=torch.bool).tril().triu(1 - NSA["window"])
+    shared = [x.repeat_interleave(query.size(1) // x.size(1), 1) for x in (key, value)]
+    window = functional.scaled_dot_product_attention(query, *shared, attn_mask=seen)
+    return (gate_compressed.sigmoid() * by_token(compressed)
+            + gate_selected.sigmoid() * by_token(selected) + gate_window.sigmoid() * window)
+
+
 def abc(query, key, value, slots):
     from fla.ops.abc.naive import naive_recurrent_abc
 
@@ -446,6 +464,8 @@ CHANNELS = {"a_log": of_state, "bias": of_value, "skip": of_value}
 # Heads in pairs, values as wide as keys.
 SQUARE = ((2, 6, 37, 5, 5), (1, 2, 129, 33, 33), (1, 4, 200, 16, 16))
 MOBA = {"block": 9, "blocks": 3}
+PAIRED = ((2, 6, 37, 5, 7), (1, 2, 129, 33, 16), (1, 4, 200, 16, 31))
+NSA = {"block": 7, "blocks": 4, "window": 11}
 DECAY = {"a_log": of_head, "bias": of_head}
 CASES = [
     Case("retention", "retention", "fla naive_retention", retention),
@@ -489,6 +509,10 @@ CASES = [
     Case("MLA", "mla", "transformers DeepseekV3Attention", mla, latent_widths,
          {"key_up": of_key_up, "value_up": of_value_up},
          shared=("latent", "key_rotary")),
+    Case("NSA", "nsa", "fla naive_nsa_compression, _topk, _selection", nsa,
+         lambda keys, values: {**plain_widths(keys, values), "gate_compressed": 1,
+                               "gate_selected": 1, "gate_window": 1},
+         options=NSA, sizes=PAIRED, key_heads=2),
     Case("Mamba-2 (SSD)", "mamba2", "fla naive_recurrent_simple_gla", mamba2,
          lambda keys, values: {**plain_widths(keys, values), "time_step": 1},
          {**DECAY, "skip": of_head}),

@@ -100,6 +100,7 @@ TEST_CASE("a chunk's forecast is of the new tokens against all keys that they se
   // The keys and values of the past are read; those of the chunk, its queries and outputs, too.
   CHECK(softmax.cost.minimal_bytes == Approx(150 * key_and_value + 2 * 24 * key_and_value));
   CHECK(softmax.cost.state_bytes == Approx(150 * key_and_value));
+  CHECK(softmax.unclocked_cost->model_flops == Approx(2 * 2 * 2 * 16 * 150 * 151 / 2));
   CHECK(softmax.problem.length == 24);
   CHECK(softmax.problem.key_length == 174);
   CHECK(visible_pairs(softmax.problem) == static_cast<std::int64_t>(pairs));

@@ -46,7 +46,8 @@ std::vector<StateCase> state_cases() {
           {"fox", {{"output", text_value("gated")}}},
           {"mamba", {{"output", text_value("gated")}, {"before", text_value("conv")}}},
           {"mla", {{"latent", std::int64_t{6}}}},
-          {"moba", {{"block", std::int64_t{8}}}}};
+          {"moba", {{"block", std::int64_t{8}}}},
+          {"nsa", {{"block", std::int64_t{8}}, {"window", few}}}};
 }
 
 constexpr std::int64_t kTokens = 61;
@@ -246,8 +247,9 @@ TEST_CASE("a stream through a model leaves the heap as it is", "[model][state]")
   CHECK(late < 1.01 * early);
 }
 
-TEST_CASE("the states that grow with the tokens are those of softmax, fox, longshort, mla and moba",
-          "[model][state]") {
+TEST_CASE(
+    "the states that grow with the tokens are those of softmax, fox, longshort, mla, moba and nsa",
+    "[model][state]") {
   const at::NoGradGuard no_grad;
   std::set<std::string> growing;
   std::size_t fixed = 0;
@@ -263,7 +265,7 @@ TEST_CASE("the states that grow with the tokens are those of softmax, fox, longs
       growing.insert(name);
     }
   }
-  CHECK(growing == std::set<std::string>{"fox", "longshort", "mla", "moba", "softmax"});
+  CHECK(growing == std::set<std::string>{"fox", "longshort", "mla", "moba", "nsa", "softmax"});
   CHECK(fixed >= 15);
   const auto softmax = model_of_variant({"softmax", {}}, {}, of_length(100));
   CHECK(softmax->empty_state(1, 200).bytes() == 2 * softmax->empty_state(1, 100).bytes());

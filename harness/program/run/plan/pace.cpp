@@ -42,7 +42,12 @@ double naive_seconds(const Forecast& forecast, const Json& measure,
     once = suite::estimated_call_seconds(forecast.calls_cost.value_or(Cost{}), machine) +
            static_cast<double>(*forecast.calls) * start_of_call_seconds;
   }
-  const double seconds = suite::estimated_cell_seconds(once, measure);
+  double seconds = suite::estimated_cell_seconds(once, measure);
+  if (forecast.unclocked_cost) {
+    // Once in each round, and once more for the check of the first.
+    seconds += (measure.value("rounds", 5) + 1) *
+               suite::estimated_call_seconds(*forecast.unclocked_cost, machine);
+  }
   if (!forecast.prefill_cost) return seconds;
   // Every round reads the context once more, to have the state that the steps begin with.
   const double prefill = suite::estimated_call_seconds(*forecast.prefill_cost, machine);

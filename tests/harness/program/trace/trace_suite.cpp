@@ -135,6 +135,17 @@ TEST_CASE("a ragged prefill becomes cells of kernel, one for each size", "[trace
   CHECK(zip["length"] == Json({35, 16, 35}));
 }
 
+TEST_CASE("a suite of a trace is written with a line for each member, and reads the same",
+          "[trace]") {
+  Trace trace;
+  const Json of = ragged_prefill();
+  trace.write({of}, {workload(of, "1", {{"len_indptr", 2}, {"total_q", 8}, {"total_kv", 8}})});
+  const trace::TraceSuite made = trace.suite();
+  const std::string text = trace::suite_text(made.suite);
+  CHECK(nlohmann::ordered_json::parse(text) == made.suite);
+  CHECK_THAT(text, Contains("\n        \"length\": [8]\n") && Contains("\n    \"softmax\": {}\n"));
+}
+
 TEST_CASE("steps in pages become cells of decode, whose context is without the token itself",
           "[trace]") {
   Trace trace;
@@ -206,7 +217,7 @@ TEST_CASE("what is not measured is left out, with its reason", "[trace]") {
              Contains("its qo_indptr is not stored"));
   CHECK_THAT(with_axes({{"len_indptr", 3}, {"total_q", 81}, {"total_kv", 81}},
                        {{"qo_indptr", stored("q")}}),
-             Contains("in a file that is not there: lists.safetensors"));
+             Contains("its qo_indptr, are in a file that is not there, of the folder blob"));
   CHECK_THAT(with_axes({{"len_indptr", 2}, {"total_q", 34}, {"total_kv", 1}}),
              Contains("34 queries and 1 keys"));
   CHECK_THAT(with_axes({{"len_indptr", 2}, {"total_q", 34}}), Contains("its axis total_kv"));

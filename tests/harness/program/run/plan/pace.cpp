@@ -155,6 +155,17 @@ TEST_CASE("a decoding takes the time of reading its context, too", "[planning]")
   CHECK(pace.cell_seconds(some_cell("latte"), step, once) < alone + 20 * prefill);
 }
 
+TEST_CASE("a call after a past takes the time of reading it in each round", "[planning]") {
+  const Pace pace;
+  const Json twice = {{"rounds", 2}, {"max_seconds", 1.0}, {"min_samples", 10}};
+  Forecast chunk = some_work(1e6);
+  const double alone = pace.cell_seconds(some_cell("latte"), chunk, twice);
+  const double reading = 10;
+  chunk.unclocked_cost =
+      Json{{"model_flops", reading * pace.machine().flops_per_second}}.get<Cost>();
+  CHECK(pace.cell_seconds(some_cell("latte"), chunk, twice) == Approx(alone + 3 * reading));
+}
+
 TEST_CASE("experience of single steps says nothing of generations", "[planning]") {
   Pace pace;
   Forecast several = some_work(1e9);
