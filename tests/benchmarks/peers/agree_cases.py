@@ -8,6 +8,8 @@ import dataclasses
 import functools
 import itertools
 import math
+import sys
+import types
 from collections.abc import Callable
 
 import torch
@@ -157,12 +159,14 @@ def mamba(query, key, value, time_step, a_log, bias, skip, output_gate=None):
     return torch.stack(heads, 1)
 
 
+def by_channel(parameter):
+    """[H D, N] of [H, N, D]."""
+    return parameter.mT.flatten(0, 1)
+
+
 def constants_as_mamba(value, a_log, bias, skip, input_weight, read_weight):
     """A channel as a head: each has constants of its own, which its tokens say."""
     heads, rows, channels = a_log.shape
-
-    def by_channel(parameter):
-        return parameter.mT.reshape(heads * channels, rows)
 
     def said(parameter):
         shape = value.size(0), heads * channels, value.size(2), rows
@@ -172,6 +176,19 @@ def constants_as_mamba(value, a_log, bias, skip, input_weight, read_weight):
     y = mamba(said(read_weight), said(input_weight), x, torch.zeros_like(x),
               by_channel(a_log)[..., None], bias.reshape(-1, 1), skip.reshape(-1, 1))
     return y[..., 0].unflatten(1, (heads, channels)).mT
+
+
+def complex_constants(value, a_log, bias, skip, input_weight, read_weight, turn, read_turn):
+    """Their function in tensor operations, whose module asks for a kernel that it does not call."""
+    sys.modules.setdefault("selective_scan_cuda", types.ModuleType("selective_scan_cuda"))
+    from mamba_ssm.ops.selective_scan_interface import selective_scan_ref
+
+    x = value.mT.flatten(1, 2)
+    exponents = torch.complex(-by_channel(a_log).exp(), by_channel(turn))
+    read = torch.complex(by_channel(read_weight), by_channel(read_turn))
+    y = selective_scan_ref(x, torch.zeros_like(x), exponents, by_channel(input_weight), read,
+                           skip.flatten(), delta_bias=bias.flatten(), delta_softplus=True)
+    return y.unflatten(1, skip.shape).mT
 
 
 def rwkv7(query, key, value, decay, learning_rate, decay_bias, rate_bias, removal, replacement):
@@ -461,6 +478,7 @@ def of_state(size):
 
 
 CHANNELS = {"a_log": of_state, "bias": of_value, "skip": of_value}
+CONSTANTS = {**CHANNELS, "input_weight": of_state, "read_weight": of_state}
 # Heads in pairs, values as wide as keys.
 SQUARE = ((2, 6, 37, 5, 5), (1, 2, 129, 33, 33), (1, 4, 200, 16, 16))
 MOBA = {"block": 9, "blocks": 3}
@@ -503,7 +521,10 @@ CASES = [
          CHANNELS, {"state": 9, "output": "gated"}),
     Case("S4D-Real", "s4d_real", "transformers mamba_selective_scan", constants_as_mamba,
          lambda keys, values: {"value": values},
-         {**CHANNELS, "input_weight": of_state, "read_weight": of_state}, {"state": 9}),
+         CONSTANTS, {"state": 9}),
+    Case("S4D", "s4d", "mamba-ssm selective_scan_ref", complex_constants,
+         lambda keys, values: {"value": values},
+         {**CONSTANTS, "turn": of_state, "read_turn": of_state}, {"state": 9}),
     Case("MoBA", "moba", "fla parallel_moba, flash-attn's part the script's", moba, options=MOBA,
          sizes=SQUARE, key_heads=2),
     Case("MLA", "mla", "transformers DeepseekV3Attention", mla, latent_widths,
