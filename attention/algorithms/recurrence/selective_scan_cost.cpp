@@ -31,11 +31,12 @@ Cost common_cost(const Sizes& n) {
 /// Bytes of the parameters as they are computed with.
 double weight_bytes(const Sizes& n) { return (n.selective ? 2 : 3) * n.state_bytes() / n.batch; }
 
-/// Bytes of what `tokens` tokens have beside their states, and of the parameters: x, the step and
-/// its parts, inputs and reads, the output before and after it is turned.
+/// Bytes of what `tokens` tokens have beside their states, and of the parameters: x, what is
+/// written of it, the step and its parts, inputs and reads, the output before and after it is
+/// turned.
 double small_bytes(const Sizes& n, double tokens) {
-  const double said = n.selective ? n.groups * 2 * n.rows : 0;
-  return n.wide() * tokens * (n.channels * 6 + said) + weight_bytes(n);
+  const double said = n.selective ? n.channels * 4 + n.groups * 2 * n.rows : 0;
+  return n.wide() * tokens * (n.channels * 2 + said) + weight_bytes(n);
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ Cost materialised_cost(const Sizes& n) {
   // Decays, what is written, and the states, which are made one by one and then put side by side.
   const double states = n.state_bytes() * n.length, rest = small_bytes(n, n.length);
   cost.workspace_bytes = (n.selective ? 4 : 3) * states + rest;
-  cost.saved_bytes = (n.selective ? 3 : 2) * states + rest;
+  // Constants are multiplied with the states before a token alone.
+  cost.saved_bytes = (n.selective ? 3 : 1) * states + rest;
   return cost;
 }
 
@@ -62,8 +64,12 @@ Cost chunked_cost(const Sizes& n, double chunk) {
 
 Cost fused_cost(const Sizes& n) {
   Cost cost = common_cost(n);
-  cost.workspace_bytes = small_bytes(n, n.length);
-  cost.saved_bytes = small_bytes(n, n.length);
+  // The step before and after softplus; of narrow inputs x, inputs and reads as they are computed
+  // with. Then what is read of the states, and the output before it is narrowed.
+  const bool narrow = n.bytes < 4;
+  const double held = narrow ? n.channels * 3 + n.groups * 2 * n.rows : n.channels * 2;
+  cost.saved_bytes = n.wide() * n.length * held + weight_bytes(n);
+  cost.workspace_bytes = cost.saved_bytes + n.wide() * n.length * n.channels * (narrow ? 2 : 1);
   cost.backward_flops = 3;
   return cost;
 }

@@ -91,9 +91,16 @@ struct ScanKernelNode : torch::autograd::Function<ScanKernelNode> {
 /// z [B, H, T, D]; of few numbers by the weight of each head.
 Tensor said_steps(const Call& call, const Tensor& step) {
   if (!call.step_weight.defined()) return step;
-  const Tensor weight = call.step_weight.to(step.scalar_type());  // [H, R, D]
-  const Tensor of_heads = step.repeat_interleave(weight.size(0) / step.size(1), 1);
-  return at::matmul(of_heads, weight);
+  // [G, R, W], the channels of a group side by side, so that steps are read once for all heads.
+  const std::int64_t groups = step.size(1), heads = call.step_weight.size(0) / groups;
+  const Tensor weight = call.step_weight.to(step.scalar_type())
+                            .unflatten(0, at::IntArrayRef{groups, heads})
+                            .transpose(1, 2)
+                            .flatten(2);
+  return at::matmul(step, weight)
+      .unflatten(3, at::IntArrayRef{heads, call.step_weight.size(2)})
+      .transpose(2, 3)
+      .flatten(1, 2);
 }
 
 }  // namespace
