@@ -4,11 +4,11 @@
   agree.py --program build/release/bin/attnbench [--only RE] [--markdown FILE]
 
 Run it with a Python that has torch, flash-linear-attention (its naive forms), transformers,
-nystrom-attention, linformer, performer-pytorch and mamba-ssm (its form without a kernel) from
-PyPI. For each case of agree_cases.py and each size the same random numbers go through `attnbench
-apply`, in each of our implementations that takes them, and through the package's own function;
-compared are the output and the gradients of all inputs and parameters, each by max |a - b| / max
-|b|. Ends with 1 where a difference exceeds 1e-9.
+nystrom-attention, linformer, performer-pytorch and mamba-ssm (its form without a kernel, and
+einops) from PyPI. For each case of agree_cases.py and each size the same random numbers go through
+`attnbench apply`, in each of our implementations that takes them, and through the package's own
+function; compared are the output and the gradients of all inputs and parameters, each by max |a -
+b| / max |b|. Ends with 1 where a difference exceeds 1e-9.
 
 Naive forms that compute in float32 whatever they are given are called while torch.float32 and
 Tensor.float mean float64: their code is the package's.
