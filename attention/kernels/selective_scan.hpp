@@ -1,7 +1,7 @@
 // SS, the selective scan on the CPU: what Mamba is made of,
 //   h_t,n = exp(rate_n delta_t) h_{t-1},n + delta_t x_t B_t,n,   y_t = sum_n C_t,n h_t,n,
 // for each channel, with a state of `rows` numbers. See
-// attention/algorithms/recurrence/selective_scan.hpp, and softmax.hpp for the shape of a kernel
+// attention/algorithms/selective_scan/selective_scan.hpp, and softmax.hpp for the shape of a kernel
 // family.
 #pragma once
 

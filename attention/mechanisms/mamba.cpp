@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "attention/algorithms/gated_state/gated_state.hpp"
-#include "attention/algorithms/recurrence/selective_scan.hpp"
+#include "attention/algorithms/selective_scan/selective_scan.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/entry_parts.hpp"
 #include "attention/torch/draw.hpp"

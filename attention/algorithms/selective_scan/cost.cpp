@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "attention/algorithms/recurrence/selective_scan.hpp"
+#include "attention/algorithms/selective_scan/selective_scan.hpp"
 
 namespace attnbench::selective_scan {
 namespace {

@@ -1,6 +1,6 @@
 // The selective scan in one kernel, see attention/kernels/selective_scan.hpp; steps, skip and
 // padding are tensor operations around it.
-#include "attention/algorithms/recurrence/selective_scan.hpp"
+#include "attention/algorithms/selective_scan/selective_scan.hpp"
 #include "attention/algorithms/tokens/kernel_call.hpp"
 #include "attention/algorithms/tokens/tokens.hpp"
 #include "attention/kernels/selective_scan.hpp"

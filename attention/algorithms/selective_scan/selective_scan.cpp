@@ -1,4 +1,4 @@
-#include "attention/algorithms/recurrence/selective_scan.hpp"
+#include "attention/algorithms/selective_scan/selective_scan.hpp"
 
 #include <vector>
 
