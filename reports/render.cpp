@@ -148,9 +148,14 @@ Rendered render(const fs::path& figures, const std::vector<std::string>& formats
   for (const std::string& format : formats) list += (list.empty() ? "" : ",") + format;
   const fs::path bundle = figures / ".bundle.js";
   const fs::path log = figures / ".render.log";
-  std::vector<std::string> call{interpreter(), python_script->string(), figures.string(),
-                                "--formats",   list,                    "--bundle",
-                                bundle.string(), "--tables",
+  std::vector<std::string> call{interpreter(),
+                                python_script->string(),
+                                figures.string(),
+                                "--formats",
+                                list,
+                                "--bundle",
+                                bundle.string(),
+                                "--tables",
                                 (figures / "../tables").lexically_normal().string()};
   if (const fs::path kept = process::cache_file("vega"); !kept.empty()) {
     call.insert(call.end(), {"--kept", kept.parent_path().string()});
