@@ -16,6 +16,8 @@
 #include <sstream>
 #include <thread>
 
+#include "core/process/fingerprint.hpp"
+
 extern char** environ;
 
 namespace attnbench::reports {
@@ -146,10 +148,19 @@ Rendered render(const fs::path& figures, const std::vector<std::string>& formats
   for (const std::string& format : formats) list += (list.empty() ? "" : ",") + format;
   const fs::path bundle = figures / ".bundle.js";
   const fs::path log = figures / ".render.log";
-  const auto status = finish(
-      {interpreter(), python_script->string(), figures.string(), "--formats", list, "--bundle",
-       bundle.string(), "--tables", (figures / "../tables").lexically_normal().string()},
-      log, limit_seconds);
+  std::vector<std::string> call{interpreter(),
+                                python_script->string(),
+                                figures.string(),
+                                "--formats",
+                                list,
+                                "--bundle",
+                                bundle.string(),
+                                "--tables",
+                                (figures / "../tables").lexically_normal().string()};
+  if (const fs::path kept = process::cache_file("vega"); !kept.empty()) {
+    call.insert(call.end(), {"--kept", kept.parent_path().string()});
+  }
+  const auto status = finish(std::move(call), log, limit_seconds);
   const std::string said = last_line(file_content(log));
   rendered.bundle = file_content(bundle);
   std::error_code ignored;

@@ -1,29 +1,47 @@
 """Renders the Vega-Lite specifications of a folder: NAME.vl.json becomes NAME.svg and NAME.png.
 
-usage: render.py FOLDER [--formats svg,png,pdf] [--bundle FILE] [--tables FOLDER]
+usage: render.py FOLDER [--formats svg,png,pdf] [--bundle FILE] [--kept FOLDER] [--tables FOLDER]
 
---bundle writes the JavaScript (Vega, Vega-Lite, Vega-Embed) that a page needs to draw them itself.
+--bundle writes the JavaScript (Vega, Vega-Lite, Vega-Embed) that a page needs to draw them itself,
+which takes longer than the pictures: --kept is a folder that holds it from one call to the next.
 --tables also writes NAME.parquet beside each NAME.csv of that folder, where pyarrow is installed.
 Needs vl-convert-python and nothing else: no browser, no network. Exit status 3 where it is missing.
 """
 
 import argparse
+import contextlib
+import importlib.metadata
+import os
 import pathlib
 import sys
 
 
 def render(module, spec, formats):
     stem = spec.name.removesuffix(".vl.json")
-    text = spec.read_text(encoding="utf-8")
+    svg = module.vegalite_to_svg(spec.read_text(encoding="utf-8"))
     for form in formats:
         output = spec.with_name(f"{stem}.{form}")
         if form == "svg":
-            svg = module.vegalite_to_svg(text)
             output.write_text(svg, encoding="utf-8")
         elif form == "png":
-            output.write_bytes(module.vegalite_to_png(text, scale=2))
+            output.write_bytes(module.svg_to_png(svg, scale=2))
         elif form == "pdf":
-            output.write_bytes(module.vegalite_to_pdf(text))
+            output.write_bytes(module.svg_to_pdf(svg))
+
+
+def bundle_of(module, kept):
+    """The JavaScript of this version of the module, made anew where `kept` does not have it."""
+    file = kept and kept / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    if file and file.is_file():
+        return file.read_text(encoding="utf-8")
+    bundle = module.javascript_bundle()
+    if file:
+        new = file.with_suffix(f".{os.getpid()}")
+        with contextlib.suppress(OSError):  # a full or read-only disk costs the time alone
+            kept.mkdir(parents=True, exist_ok=True)
+            new.write_text(bundle, encoding="utf-8")
+            new.replace(file)
+    return bundle
 
 
 def write_parquet(folder):
@@ -47,6 +65,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--formats", default="svg,png")
     parser.add_argument("--bundle", type=pathlib.Path)
+    parser.add_argument("--kept", type=pathlib.Path)
     parser.add_argument("--tables", type=pathlib.Path)
     arguments = parser.parse_args()
     unwritten = write_parquet(arguments.tables) if arguments.tables else []
@@ -68,8 +87,7 @@ def main():
             failed = 1
             print(f"{spec.name}: {error}", file=sys.stderr)
     if arguments.bundle:
-        bundle = vl_convert.javascript_bundle()
-        arguments.bundle.write_text(bundle, encoding="utf-8")
+        arguments.bundle.write_text(bundle_of(vl_convert, arguments.kept), encoding="utf-8")
     return failed
 
 

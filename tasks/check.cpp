@@ -24,8 +24,8 @@ struct RowBudget {
   double seconds;
 };
 /// Of the first round, which compares the rest with the composite form.
-constexpr RowBudget of_values{8, 32, 0.25};
-constexpr RowBudget of_gradient{4, 32, 0.5};
+constexpr RowBudget of_values{8, 32, 0.1};
+constexpr RowBudget of_gradient{4, 32, 0.2};
 constexpr std::int64_t fewest_timed_rows = 4;
 constexpr std::int64_t max_timed_rows = 4096;
 constexpr double naive_bytes_limit = 2.0 * (1 << 30);

@@ -18,7 +18,8 @@ TEST_CASE("plan: a suite in cells, memory and estimated time", "[program]") {
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
   CHECK_THAT(finished.out, Catch::Contains("profile quick") && Catch::Contains("softmax, naive") &&
-                               Catch::Contains("estimate, not a measurement"));
+                               Catch::Contains("estimate, not a measurement") &&
+                               Catch::Contains("`run --budget` that ranks, of 3 rounds: about "));
 }
 
 TEST_CASE("plan: a run without a file", "[program]") {
@@ -34,7 +35,11 @@ TEST_CASE("plan: a run without a file", "[program]") {
     CHECK(cell["forecast"]["supported"] == true);
     CHECK(cell["forecast"]["cost"]["model_flops"] > 0);
   }
-  CHECK(planned["totals"]["estimated_seconds"] > 0);
+  // Five rounds, of which three rank.
+  const double all = planned["totals"]["estimated_seconds"];
+  CHECK(all > 0);
+  CHECK(planned["totals"]["ranking_seconds"].get<double>() < all);
+  CHECK(planned["totals"]["ranking_seconds"].get<double>() > all / 2);
   // Quadratic and linear work, as the forecast sees it.
   const auto flops = [&](std::size_t i) {
     return planned["cells"][i]["forecast"]["cost"]["model_flops"].get<double>();
@@ -44,14 +49,14 @@ TEST_CASE("plan: a run without a file", "[program]") {
 }
 
 TEST_CASE("plan: the shape of a known model, and what is said besides", "[program]") {
-  const Finished finished = plan("flash window latte --shape mistral-7b --length=256 --cells");
+  const Finished finished = plan("flash window gla --shape mistral-7b --length=256 --cells");
   INFO(finished.err);
   REQUIRE(finished.exit_code == 0);
   CHECK_THAT(finished.out,
              Catch::Contains("shape mistral-7b (Mistral 7B v0.1: every layer): heads=32 "
                              "kv_heads=8 head_dim=128 window=4096") &&
                  Catch::Contains("said otherwise: length; not taken: layers") &&
-                 Catch::Contains("unsupported, 1 cell: latte: "));
+                 Catch::Contains("unsupported, 1 cell: gla: "));
   const Json by_shape = Json::parse(plan("flash --shape llama3-8b --length 256 --json").out).at(0);
   const Json by_hand =
       Json::parse(plan("flash --heads 32 --kv-heads 8 --head-dim 128 --length 256 --json").out)

@@ -147,15 +147,26 @@ TEST_CASE("an installed program has figures and a page that draws them", "[progr
   const test::TemporaryFolder folder;
   auto environment = test::installed_elsewhere().environment();
   environment["ATTNBENCH_PYTHON"] = launchers / "bin/python";
-  const auto done =
-      test::run({test::installed_elsewhere().program(), "report", fixture, "--out", folder / "out"},
-                580, environment);
+  environment["XDG_CACHE_HOME"] = folder / "cache";
+  const std::vector<std::string> report = {test::installed_elsewhere().program(), "report", fixture,
+                                           "--out", folder / "out"};
+  const auto done = test::run(report, 580, environment);
   INFO(done.err);
   CHECK(done.exit_code == 0);
   CHECK(done.err.find("no pictures") == std::string::npos);
   CHECK_THAT(test::read_file(folder / "out/figures/kernel_time_forward.svg"),
              Catch::StartsWith("<svg"));
   CHECK_THAT(test::read_file(folder / "out/index.html"), Catch::Contains("vegaEmbed"));
+  // The page's JavaScript is kept for the next one.
+  std::size_t kept = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "cache/attnbench")) {
+    if (entry.path().extension() != ".js") continue;
+    ++kept;
+    test::write_file(entry.path(), test::read_file(entry.path()) + "/* the kept one */");
+  }
+  CHECK(kept == 1);
+  CHECK(test::run(report, 580, environment).exit_code == 0);
+  CHECK_THAT(test::read_file(folder / "out/index.html"), Catch::Contains("the kept one"));
 }
 
 TEST_CASE("report --csv prints the tidy table and nothing else", "[program]") {

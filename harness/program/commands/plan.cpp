@@ -15,6 +15,7 @@
 #include "harness/program/commands/shared/worker_arguments.hpp"
 #include "harness/program/run/plan/pace.hpp"
 #include "harness/program/run/plan/planning.hpp"
+#include "harness/program/run/supervise/budget.hpp"
 #include "harness/program/suite/cell.hpp"
 #include "harness/program/suite/suite.hpp"
 
@@ -37,6 +38,8 @@ struct Totals {
   double peak_bytes = 0;   ///< of the largest cell
   double state_bytes = 0;  ///< of the cell with the greatest
   double seconds = 0;      ///< estimated, of all rounds
+  /// Of as many rounds as rank, the least of a budget; of trainings all.
+  double ranking_seconds = 0;
   /// Of the unsupported cells, those that their data alone keep from running, and what they would
   /// take; of none of these anything is above.
   std::size_t without_data = 0;
@@ -63,6 +66,7 @@ void Totals::add(const Totals& other) {
   model_flops += other.model_flops;
   peak_bytes = std::max(peak_bytes, other.peak_bytes);
   seconds += other.seconds;
+  ranking_seconds += other.ranking_seconds;
   without_data += other.without_data;
   seconds_without_data += other.seconds_without_data;
   peak_bytes_without_data = std::max(peak_bytes_without_data, other.peak_bytes_without_data);
@@ -91,6 +95,9 @@ Totals PlannedSuite::of_cell(std::size_t index) const {
   totals.model_flops = known_or_zero(forecast.cost.model_flops);
   totals.peak_bytes = forecast.peak_bytes.value_or(0);
   totals.seconds = pace.cell_seconds(suite.cells[index], forecast, suite.measure);
+  Json ranking = suite.measure;
+  ranking["rounds"] = run::Budget::ranking_rounds;
+  totals.ranking_seconds = pace.cell_seconds(suite.cells[index], forecast, ranking);
   return totals;
 }
 
@@ -207,6 +214,9 @@ void print_plan(const suite::Document& document, const PlannedSuite& planned, bo
                     ? "from what earlier runs took on this machine, at " + rates
                     : "nothing was run on this machine yet, and " + rates + " are assumed")
             << ".\n";
+  if (all.none_runs()) return;
+  std::cout << "  Least `run --budget` that ranks, of " << run::Budget::ranking_rounds
+            << " rounds: about " << run::human_duration(all.ranking_seconds) << ".\n";
 }
 
 Json as_json(const suite::Document& document, const PlannedSuite& planned) {
@@ -234,6 +244,7 @@ Json as_json(const suite::Document& document, const PlannedSuite& planned) {
             {"peak_bytes", all.peak_bytes},
             {"state_bytes", all.state_bytes},
             {"estimated_seconds", all.seconds},
+            {"ranking_seconds", all.ranking_seconds},
             {"without_data",
              {{"cells", all.without_data},
               {"peak_bytes", all.peak_bytes_without_data},

@@ -112,7 +112,6 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
     if (!disturbed.empty()) std::cout << disturbed << "\n";
   }
   if (first) print_slow_blas(outcome.result);
-  if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
   if (first && !arguments.no_plot) print_plot(verdict);
   if (first) print_verdict(verdict);
   if (first && budget) print_coloured(run::budget_text(outcome.result, *budget));
@@ -120,7 +119,9 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
     std::cout << run::parts_table(run::read_journal(outcome.folder / "journal.jsonl").rounds,
                                   outcome.result.run.wall_seconds.value_or(0));
   }
-  std::cout.flush();  // before the next suite's progress, which is another stream's
+  std::cout.flush();  // before pictures, which take a while, and the next suite's progress
+  if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);
+  std::cout.flush();
   print_interruption(outcome);
   if (first && run::measured_nothing(outcome.result)) {
     std::cerr << "attnbench: nothing was measured: " << reports::status_line(outcome.result)

@@ -102,15 +102,15 @@ TEST_CASE("heads that share keys are heads with the same keys", "[latte][macchia
       for (const Pattern pattern : test::registry().entry(name).patterns) {
         const SharedHeads shared(name, kv_heads, pattern, said);
         SharedHeads own(name, 4, pattern, said);
-        std::vector<at::Tensor> leaves;
-        for (auto& [role, tensor] : own.inputs.tensors) {
-          const at::Tensor& given = shared.inputs[role];
-          leaves.push_back(given);
-          tensor = given.repeat_interleave(4 / given.size(1), 1);
-        }
         for (const auto& implementation : test::implementations_of(name)) {
           const auto& form = shared.entry.implementation(implementation);
           if (!form.supports(shared.options, shared.problem)) continue;
+          std::vector<at::Tensor> leaves;
+          for (auto& [role, tensor] : own.inputs.tensors) {
+            const at::Tensor& given = shared.inputs[role];
+            leaves.push_back(given);
+            tensor = given.repeat_interleave(4 / given.size(1), 1);
+          }
           CAPTURE(name, kv_heads, to_string(pattern), implementation);
           const at::Tensor y = shared.output(implementation), want = own.output(implementation);
           CHECK(relative_error(y, want) < 1e-14);

@@ -154,10 +154,8 @@ TEST_CASE("invalid settings are refused before anything runs", "[crossover]") {
   CHECK_THROWS_WITH(forecast({{"against", s("sofmax")}}), Catch::Contains("did you mean softmax"));
   CHECK_THROWS_AS(forecast({{"against", s("softmax/tilde")}}), UsageError);
   CHECK_THROWS_AS(forecast({{"resolution", 2.0}}), UsageError);
-  const tasks::TaskForecast refused = forecast({{"kv_heads", n(1)}, {"heads", n(2)}});
-  CHECK_FALSE(refused.support.yes);
-  CHECK_THROWS_AS(
-      task.make(registry(), make_cell("crossover", "latte", "auto",
-                                      small_search({{"kv_heads", n(1)}, {"heads", n(2)}}))),
-      UnsupportedError);
+  const auto shared =
+      make_cell("crossover", "linear", "auto", small_search({{"kv_heads", n(1)}, {"heads", n(2)}}));
+  CHECK_FALSE(task.forecast(registry(), shared).support.yes);
+  CHECK_THROWS_AS(task.make(registry(), shared), UnsupportedError);
 }
