@@ -7,6 +7,8 @@
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
+
+#include <initializer_list>
 #endif
 
 namespace attnbench::measure {

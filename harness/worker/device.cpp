@@ -5,15 +5,32 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "attention/kernels/cpu/simd/simd.hpp"
 #include "attention/torch/cuda.hpp"
 #include "harness/measure/device.hpp"
 
 namespace attnbench::worker {
+namespace {
+
+/// LibTorch 1.13 has oneDNN multiply bfloat16 on every aarch64 with instructions for it. Debian's
+/// oneDNN, built without Arm's library of kernels, refuses: products throw.
+void leave_out_failing_onednn() {
+  if (kernels::best_isa() != kernels::Isa::neon) return;
+  const at::Tensor ones = at::ones({32, 32}, at::kBFloat16);
+  try {
+    at::matmul(ones, ones);
+  } catch (const std::exception&) {
+    at::globalContext().setUserEnabledMkldnn(false);
+  }
+}
+
+}  // namespace
 
 void setup_device(const std::string& device, std::int64_t limit_bytes) {
   const measure::Device& kind = measure::usable_device(device);
   const int index = measure::device_index(device);
   kind.select(index);
+  leave_out_failing_onednn();
   if (is_cuda(device)) {
     load_torch_cuda();  // it takes the limit
     limit_device_memory(limit_bytes, kind.card(index).value("memory_bytes", std::int64_t{0}));

@@ -10,5 +10,9 @@ command -v mmdebstrap >/dev/null || { echo "mmdebstrap is missing: apt-get insta
 mkdir -p "$(dirname -- "$folder")"
 packages=libc6-dev,libstdc++-12-dev,libgcc-12-dev,libgomp1,nlohmann-json3-dev,libcli11-dev,libvalijson-dev
 packages=$packages,libre2-dev,libxxhash-dev,libarchive-dev,libpng-dev,zlib1g-dev,libbenchmark-dev,catch2
-packages=$packages,libtorch-dev,libgloo-dev,libopenblas0-openmp
-exec mmdebstrap --architectures=arm64 --variant=extract --include="$packages" bookworm "$folder"
+packages=$packages,libtorch-dev,libgloo-dev,libopenblas0-openmp,python3-torch,libpython3-dev,pybind11-dev
+mmdebstrap --architectures=arm64 --variant=extract --include="$packages" bookworm "$folder"
+# What the packages' own scripts would choose, which are not run.
+for library in libblas.so.3 liblapack.so.3 libopenblas.so.0; do
+  ln -s "openblas-openmp/$library" "$folder/usr/lib/aarch64-linux-gnu/$library"
+done
