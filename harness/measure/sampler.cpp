@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/statistics.hpp"
 
@@ -17,36 +16,15 @@ bool narrow_enough(const std::vector<double>& seconds, double relative_interval)
   return reach <= relative_interval * middle;
 }
 
-/// The share of a warm-up's time after which it ends where calls have settled: a CPU's clock
-/// follows its load within milliseconds.
-constexpr double settled_share = 0.2;
-
-/// Whether the calls of a warm-up no longer get faster: the last few are about as fast as the
-/// fastest before them.
-class Settling {
- public:
-  void add(double seconds) {
-    near_ = seconds >= 0.98 * least_ && seconds <= 1.05 * least_ ? near_ + 1 : 0;
-    least_ = std::min(least_, seconds);
-  }
-  bool settled() const { return near_ >= 4; }
-
- private:
-  double least_ = std::numeric_limits<double>::infinity();
-  int near_ = 0;  ///< calls in a row
-};
-
 void warm_up(Stopwatch& stopwatch, const SamplingRule& rule, const std::function<void()>& body,
              const std::function<void()>& prepare) {
   const double start = stopwatch.now();
-  Settling settling;
   for (int calls = 0;; ++calls) {
     const double passed = stopwatch.now() - start;
     const int least = passed > rule.max_seconds ? 1 : 2;
-    const double enough = (settling.settled() ? settled_share : 1) * rule.warmup_seconds;
-    if (calls >= least && passed >= enough) break;
+    if (calls >= least && passed >= rule.warmup_seconds) break;
     if (prepare) prepare();
-    settling.add(stopwatch.time(body));
+    stopwatch.time(body);
   }
   for (int calls = 0;
        calls < rule.cold_calls && stopwatch.cold() && stopwatch.now() - start < rule.cold_seconds;
