@@ -32,15 +32,18 @@ def render(module, spec, formats):
 def bundle_of(module, kept):
     """The JavaScript of this version of the module, made anew where `kept` does not have it."""
     file = kept and kept / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
-    if file and file.is_file():
+    if not file:
+        return module.javascript_bundle()
+    with contextlib.suppress(OSError, UnicodeDecodeError):
         return file.read_text(encoding="utf-8")
     bundle = module.javascript_bundle()
-    if file:
-        new = file.with_suffix(f".{os.getpid()}")
-        with contextlib.suppress(OSError):  # a full or read-only disk costs the time alone
-            kept.mkdir(parents=True, exist_ok=True)
-            new.write_text(bundle, encoding="utf-8")
-            new.replace(file)
+    new = file.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(OSError):  # a full or read-only disk costs the time alone
+        kept.mkdir(parents=True, exist_ok=True)
+        new.write_text(bundle, encoding="utf-8")
+        new.replace(file)
+    with contextlib.suppress(OSError):
+        new.unlink(missing_ok=True)
     return bundle
 
 

@@ -167,6 +167,12 @@ TEST_CASE("an installed program has figures and a page that draws them", "[progr
   CHECK(kept == 1);
   CHECK(test::run(report, 580, environment).exit_code == 0);
   CHECK_THAT(test::read_file(folder / "out/index.html"), Catch::Contains("the kept one"));
+  // One that is no text is made anew.
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "cache/attnbench")) {
+    if (entry.path().extension() == ".js") test::write_file(entry.path(), "\xff\xfe");
+  }
+  CHECK(test::run(report, 580, environment).exit_code == 0);
+  CHECK_THAT(test::read_file(folder / "out/index.html"), Catch::Contains("vegaEmbed"));
 }
 
 TEST_CASE("report --csv prints the tidy table and nothing else", "[program]") {
