@@ -1,7 +1,9 @@
-// GS, the gated state, on the CPU: what retention, gated linear attention, Mamba-2 and the delta
-// rule are made of,
+// GS, the gated state, on the CPU: what retention, gated linear attention, Mamba-2, the delta rule
+// and RWKV-7 are made of,
 //   S_t = (I - beta_t k_t k_t^T) diag(exp g_t) S_{t-1} + k_t v_t^T,   y_t = S_t^T q_t,
-// with S_t [rows, width]. The forms are those of attention/algorithms/gated_state/gated_state.hpp.
+// with S_t [rows, width]; or, with a removal key r_t of its own, by which m_t is erased,
+//   S_t = (diag(exp g_t) - m_t r_t^T) S_{t-1} + k_t v_t^T.
+// The forms are those of attention/algorithms/gated_state/gated_state.hpp.
 // Every token is computed by this recurrence, so that gates of any strength are right; without an
 // erasure and with one decay for all rows or none it is the causal product (causal_product.hpp).
 // See softmax.hpp for the shape of a kernel family.
@@ -25,9 +27,10 @@ struct GatedStateSizes {
   std::int64_t gates = 0;  ///< log decays of a token: none, 1 or `rows`
   bool erases = false;     ///< whether there is a beta
   double scale = 1;        ///< of results, of a causal product with a decay; else 1
+  bool removes = false;    ///< whether there is a removal key: then no beta, and `rows` gates
 
   /// Whether this is the causal product, and its sizes.
-  bool is_product() const { return !erases && gates <= 1; }
+  bool is_product() const { return !erases && !removes && gates <= 1; }
   CausalProductSizes product() const {
     CausalProductSizes sizes;
     sizes.batch = batch;
@@ -49,6 +52,8 @@ struct GatedStateArguments {
   Rows<const R> values;     ///< [batch, heads, length, width]
   Rows<const R> log_decay;  ///< [batch, heads, length, gates], at most 0; may be -inf
   Rows<const R> beta;       ///< [batch, heads, length, 1]
+  Rows<const R> removal;    ///< r, the removal key [batch, heads, length, rows]
+  Rows<const R> erased;     ///< m, what it erases [batch, heads, length, rows]
   Rows<R> out;              ///< [batch, heads, length, width], apart from the inputs
   /// [batch, heads, rows, width], dense; continued from and advanced in place. Null: nothing came
   /// before, and nothing is kept.
@@ -73,10 +78,11 @@ template <class R>
 void gated_state_forward(const GatedStateSizes& sizes, const GatedStateArguments<R>& arguments,
                          ThreadTeam& team, void* workspace, std::size_t workspace_bytes);
 
-/// Gradients with respect to query, key, values and beta, from that of `out`, without a memory.
-/// The gradients of the log decays follow from them: with e_t = q_t dq_t - k_t dk_t or, of an
-/// erasure, e_t = q_t dq_t + k_t (2 r_t - dk_t), row by row, the gradient of g_t is the sum of e_s
-/// over s >= t. Gradients are written, not added to, apart from the inputs.
+/// Gradients with respect to query, key, values, beta, removal and erased, from that of `out`,
+/// without a memory. The gradients of the log decays follow from them: with e_t = q_t dq_t - k_t
+/// dk_t or, of an erasure, e_t = q_t dq_t + k_t (2 d_read_t - dk_t) or, with a removal key,
+/// e_t = q_t dq_t - k_t dk_t - m_t dm_t + r_{t+1} dr_{t+1}, row by row, the gradient of g_t is the
+/// sum of e_s over s >= t. Gradients are written, not added to, apart from the inputs.
 template <class R>
 struct GatedStateGradients {
   Rows<const R> d_out;
@@ -84,8 +90,9 @@ struct GatedStateGradients {
   Rows<R> d_key;
   Rows<R> d_values;
   Rows<R> d_beta = {};  ///< of an erasure, as `d_read`
-  Rows<R> d_read =
-      {};  ///< r, the part of d_key by what the key finds; [batch, heads, length, rows]
+  Rows<R> d_read = {};  ///< the part of d_key by what the key finds; [batch, heads, length, rows]
+  Rows<R> d_removal = {};  ///< with a removal key, as `d_erased`
+  Rows<R> d_erased = {};   ///< [batch, heads, length, rows]
 };
 
 template <class R>

@@ -1,6 +1,6 @@
 // The gated state on the CPU, beside causal products without a gate: what a scalar decay costs, a
-// decay for each row and an erasure, forward and backward. Useful operations: 4 D Dv a token
-// forward whatever the gate, and 12 backward.
+// decay for each row, an erasure and a removal key, forward and backward. Useful operations: 4 D Dv
+// a token forward whatever the gate, and 12 backward.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -24,18 +24,23 @@ constexpr std::int64_t gated_heads = 4, gated_dim = 64;
 
 struct GatedArrays {
   std::int64_t length, gates;
-  Block<float> query, key, values, decay, beta, out, d_out, d_query, d_key, d_values, d_beta,
-      d_read;
+  Block<float> query, key, values, decay, beta, removal, erased, out;
+  Block<float> d_out, d_query, d_key, d_values, d_beta, d_read, d_removal, d_erased;
 
   GatedArrays(std::int64_t tokens, std::int64_t gate_count) : length(tokens), gates(gate_count) {
-    for (auto* x : {&query, &key, &values, &out, &d_out, &d_query, &d_key, &d_values, &d_read}) {
+    for (auto* x : {&query, &key, &values, &removal, &erased, &out, &d_out, &d_query, &d_key,
+                    &d_values, &d_read, &d_removal, &d_erased}) {
       *x = drawn(gated_dim);
     }
     decay = drawn(std::max<std::int64_t>(gates, 1));
     beta = drawn(1);
     d_beta = drawn(1);
     const std::int64_t tokens_of_all = gated_heads * length;
-    for (std::int64_t i = 0; i < tokens_of_all * gated_dim; ++i) key[i] /= 8;  // of norm 1
+    for (std::int64_t i = 0; i < tokens_of_all * gated_dim; ++i) {
+      key[i] /= 8;  // of norm 1
+      removal[i] = key[i];
+      erased[i] = key[i] / 2;
+    }
     for (std::int64_t i = 0; i < tokens_of_all * std::max<std::int64_t>(gates, 1); ++i) {
       decay[i] = -std::abs(decay[i]) / 16;
     }
@@ -69,18 +74,23 @@ void time_calls(benchmark::State& state, std::int64_t length, bool backward, con
 
 void gated_state(benchmark::State& state) {
   const GatedArrays x(state.range(0), state.range(1));
-  const bool erases = state.range(2) != 0, backward = state.range(3) != 0;
-  const GatedStateSizes sizes{1, gated_heads, x.length, gated_dim, gated_dim, x.gates, erases};
+  const bool erases = state.range(2) == 1, removes = state.range(2) == 2;
+  const bool backward = state.range(3) != 0;
+  const GatedStateSizes sizes{1,       gated_heads, x.length, gated_dim, gated_dim,
+                              x.gates, erases,      1,        removes};
   GatedStateArguments<float> arguments;
   arguments.query = x.rows<const float>(x.query);
   arguments.key = x.rows<const float>(x.key);
   arguments.values = x.rows<const float>(x.values);
   arguments.log_decay = x.rows<const float>(x.decay, std::max<std::int64_t>(x.gates, 1));
   arguments.beta = x.rows<const float>(x.beta, 1);
+  arguments.removal = x.rows<const float>(x.removal);
+  arguments.erased = x.rows<const float>(x.erased);
   arguments.out = x.rows<float>(x.out);
   const GatedStateGradients<float> gradients{
       x.rows<const float>(x.d_out), x.rows<float>(x.d_query),   x.rows<float>(x.d_key),
-      x.rows<float>(x.d_values),    x.rows<float>(x.d_beta, 1), x.rows<float>(x.d_read)};
+      x.rows<float>(x.d_values),    x.rows<float>(x.d_beta, 1), x.rows<float>(x.d_read),
+      x.rows<float>(x.d_removal),   x.rows<float>(x.d_erased)};
   PoolTeam team(static_cast<int>(std::thread::hardware_concurrency()));
   const std::size_t bytes = backward ? gated_state_backward_bytes<float>(sizes, team.size())
                                      : gated_state_forward_bytes<float>(sizes, team.size());
@@ -135,5 +145,11 @@ BENCHMARK(gated_state)
     ->Name("gated_state")
     ->ArgNames({"length", "gates", "erases", "backward"})
     ->ArgsProduct({{512, 2048, 8192}, {0, 1, gated_dim}, {0, 1}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(gated_state)  // erases=2: by a removal key
+    ->Name("gated_state")
+    ->ArgNames({"length", "gates", "erases", "backward"})
+    ->ArgsProduct({{512, 2048, 8192}, {gated_dim}, {2}, {0, 1}})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);

@@ -100,9 +100,11 @@ void causal_product(const Tokens& tokens, bool backward) {
   family.counted(backward, bytes, arguments, causal_product_forward<T>, causal_product_backward<T>);
 }
 
+enum class Erasure { none, by_key, by_removal };
+
 /// With `gates` log decays a token: 1 (Mamba-2, retention) or `latents` (gated linear attention);
-/// with an erasure it is the gated delta rule.
-void gated_state(const Tokens& tokens, std::int64_t gates, bool erases, bool backward) {
+/// with an erasure it is the gated delta rule, and by a removal key RWKV-7.
+void gated_state(const Tokens& tokens, std::int64_t gates, Erasure erasure, bool backward) {
   const std::int64_t length = tokens.length;
   GatedStateSizes sizes;
   sizes.heads = heads;
@@ -110,11 +112,14 @@ void gated_state(const Tokens& tokens, std::int64_t gates, bool erases, bool bac
   sizes.rows = latents;
   sizes.width = dim;
   sizes.gates = gates;
-  sizes.erases = erases;
+  sizes.erases = erasure == Erasure::by_key;
+  sizes.removes = erasure == Erasure::by_removal;
   const Array<float> query(length, latents), values(length, dim), out(length, dim);
   Array<float> key(length, latents), decay(length, gates), beta(length, 1);
+  Array<float> erased(length, latents);
   // Keys of norm about 1/2, decays from -0.1 to 0, erasures of 0.1 to 0.9: the state stays small.
   for (std::int64_t i = 0; i < key.size(); ++i) key[i] /= 11;
+  for (std::int64_t i = 0; i < key.size(); ++i) erased[i] = key[i] / 2;
   for (std::int64_t i = 0; i < decay.size(); ++i) decay[i] = (decay[i] - 1.7F) / 34;
   for (std::int64_t i = 0; i < beta.size(); ++i) beta[i] = 0.5F + beta[i] / 4.25F;
   GatedStateArguments<float> arguments;
@@ -123,10 +128,14 @@ void gated_state(const Tokens& tokens, std::int64_t gates, bool erases, bool bac
   arguments.values = values;
   arguments.log_decay = decay;
   arguments.beta = beta;
+  arguments.removal = key;
+  arguments.erased = erased;
   arguments.out = out;
   const Array<float> d_out(length, dim), d_query(length, latents), d_key(length, latents);
   const Array<float> d_values(length, dim), d_beta(length, 1), d_read(length, latents);
-  const GatedStateGradients<float> gradients{d_out, d_query, d_key, d_values, d_beta, d_read};
+  const Array<float> d_removal(length, latents), d_erased(length, latents);
+  const GatedStateGradients<float> gradients{d_out,  d_query, d_key,     d_values,
+                                             d_beta, d_read,  d_removal, d_erased};
   SerialTeam team;
   const std::size_t bytes = std::max(gated_state_forward_bytes<float>(sizes, 1),
                                      gated_state_backward_bytes<float>(sizes, 1));
@@ -196,15 +205,16 @@ std::vector<Case> recurrent_cases() {
   add(all, "whole_pool", whole_pool<float>, whole_pool<BFloat16>);
   for (const bool backward : {true, false}) {
     const std::string pass = backward ? ".float32.backward" : ".float32.forward";
-    const auto add_gated = [&](const std::string& name, std::int64_t gates, bool erases,
+    const auto add_gated = [&](const std::string& name, std::int64_t gates, Erasure erasure,
                                const std::vector<std::int64_t>& lengths) {
       all.push_back({name + pass, lengths,
-                     [=](const Tokens& tokens) { gated_state(tokens, gates, erases, backward); }});
+                     [=](const Tokens& tokens) { gated_state(tokens, gates, erasure, backward); }});
     };
-    add_gated("gated_state", 1, false, two_lengths);
-    add_gated("gated_state_rows", latents, false, {512});
-    add_gated("gated_state_erasing", 1, true, two_lengths);
-    add_gated("gated_state_rows_erasing", latents, true, {512});
+    add_gated("gated_state", 1, Erasure::none, two_lengths);
+    add_gated("gated_state_rows", latents, Erasure::none, {512});
+    add_gated("gated_state_erasing", 1, Erasure::by_key, two_lengths);
+    add_gated("gated_state_rows_erasing", latents, Erasure::by_key, {512});
+    add_gated("gated_state_removing", latents, Erasure::by_removal, {512});
     all.push_back({"selective_scan" + pass, two_lengths,
                    [=](const Tokens& tokens) { selective_scan(tokens, backward); }});
   }

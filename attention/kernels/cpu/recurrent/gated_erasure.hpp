@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include "attention/kernels/cpu/recurrent/gated_state_pass.hpp"
+#include "attention/kernels/cpu/recurrent/gated_state_block.hpp"
 
 namespace attnbench::kernels {
 

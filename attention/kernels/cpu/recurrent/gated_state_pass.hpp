@@ -4,20 +4,28 @@
 // token to the first, where a token's decay acts after its output. Forward it is the gated state
 // itself; its gradients are three more passes, two of them with a state that is transposed.
 //
-// Some rows of the state stay in registers for a block of tokens.
+// A removal key reads the state before it decays and erases after that, in either direction; see
+// GatedRemoval.
 #pragma once
 
-#include <algorithm>
+#include <initializer_list>
 
-#include "attention/kernels/cpu/product/multiply.hpp"
-#include "attention/kernels/cpu/recurrent/decay.hpp"
-#include "attention/kernels/cpu/simd/stored.hpp"
-#include "attention/kernels/rows.hpp"
-#include "attention/kernels/workspace.hpp"
+#include "attention/kernels/gated_state.hpp"
 
 namespace attnbench::kernels {
 
 enum class Gate { none, token, row, column };
+
+/// Beside each decay, out_tj = sum_i e_ti s_ij is read before it and b_ti c_tj added after it. That
+/// is the state, its gradient and both transposed, of S_t = (diag(a_t) - m_t r_t^T) S_{t-1} + ...
+/// with n_t = -S_{t-1}^T r_t, and of G_{t-1} = diag(a_t) G_t + r_t z_t^T + ... with
+/// z_t = -G_t^T m_t.
+template <class R>
+struct GatedRemoval {
+  Rows<const R> b, e;  ///< [., ., length, rows]
+  Rows<const R> c;     ///< [., ., length, columns]; null = minus what `e` reads of the same token
+  Rows<R> out;         ///< [., ., length, columns]; what is read or, without c, minus that
+};
 
 template <class R>
 struct GatedPass {
@@ -29,121 +37,40 @@ struct GatedPass {
   Rows<const R> c;          ///< [., ., length, columns]
   Rows<const R> log_decay;  ///< [., ., length, 1, rows or columns]
   Rows<const R> beta;       ///< of an erasure, [., ., length, 1]
-  Rows<R> out;              ///< [., ., length, columns]
+  GatedRemoval<R> removal;  ///< by a removal key, with a decay of rows or of columns
+  Rows<R> out;              ///< [., ., length, columns]; null = not kept
   R* memory;                ///< [batch, heads, rows, columns]; null = none
+
+  bool removes() const { return removal.e.data != nullptr; }
+  /// Whether a token must have read the whole state before it writes.
+  bool finds() const { return removes() && removal.c.data == nullptr; }
 };
 
-/// Tokens of a block: with their columns of c and out they fit the first cache.
-constexpr std::int64_t gated_block = 32;
-/// Rows of the state that are in registers at once.
-constexpr std::int64_t gated_rows = 4;
-/// Columns of an item: those of four of the widest vectors.
+/// The pass whose state is S: rows are of `rows`, columns of `width`.
 template <class R>
-constexpr std::int64_t gated_columns = 256 / static_cast<std::int64_t>(sizeof(R));
-
-/// A block's numbers, padded: rows to `gated_rows`, columns to whole vectors.
-template <class R>
-struct GatedBlock {
-  std::int64_t rows;
-  R* b;      ///< [tokens, rows]
-  R* e;      ///< [tokens, rows]
-  R* c;      ///< [tokens, gated_columns]
-  R* out;    ///< [tokens, gated_columns]
-  R* decay;  ///< [tokens, rows], [tokens, gated_columns] or [tokens]
-  R* state;  ///< [rows, gated_columns]
-
-  GatedBlock(Workspace& space, std::int64_t state_rows)
-      : rows((state_rows + gated_rows - 1) / gated_rows * gated_rows),
-        b(space.take<R>(gated_block * rows)),
-        e(space.take<R>(gated_block * rows)),
-        c(space.take<R>(gated_block * gated_columns<R>)),
-        out(space.take<R>(gated_block * gated_columns<R>)),
-        decay(space.take<R>(gated_block * std::max(rows, gated_columns<R>))),
-        state(space.take<R>(rows * gated_columns<R>)) {}
-};
-
-/// gated_rows rows and V vectors of the state, for `tokens` tokens.
-template <class R, int Bytes, int V, Gate gate, bool backwards>
-ATTNBENCH_INLINE void gated_tile(const GatedBlock<R>& block, std::int64_t tokens, std::int64_t row,
-                                 std::int64_t column, R* state, std::int64_t stride) {
-  using S = Simd<R, Bytes>;
-  constexpr std::int64_t columns = gated_columns<R>;
-  const std::int64_t rows = block.rows;
-  const R* const b = block.b + row;
-  const R* const e = block.e + row;
-  const R* const c = block.c + column;
-  R* const out = block.out + column;
-  const R* const decay = block.decay + (gate == Gate::row      ? row
-                                        : gate == Gate::column ? column
-                                                               : 0);
-  typename S::Vector s[gated_rows][V];
-#pragma GCC unroll 4
-  for (int m = 0; m < gated_rows; ++m) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) s[m][v] = S::load(state + m * stride + v * S::lanes);
-  }
-  for (std::int64_t i = 0; i < tokens; ++i) {
-    const std::int64_t t = backwards ? tokens - 1 - i : i;
-    typename S::Vector x[V], y[V], a[V];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      x[v] = S::load(c + t * columns + v * S::lanes);
-      y[v] = S::load(out + t * columns + v * S::lanes);
-      if constexpr (gate == Gate::column) a[v] = S::load(decay + t * columns + v * S::lanes);
-      if constexpr (gate == Gate::token) a[v] = S::broadcast(decay[t]);
-    }
-#pragma GCC unroll 4
-    for (int m = 0; m < gated_rows; ++m) {
-      const R written = b[t * rows + m];
-      const R read = e[t * rows + m];
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) {
-        if constexpr (gate == Gate::row) a[v] = S::broadcast(decay[t * rows + m]);
-        if constexpr (gate != Gate::none && !backwards) s[m][v] *= a[v];
-        s[m][v] += written * x[v];
-        y[v] += read * s[m][v];
-        if constexpr (gate != Gate::none && backwards) s[m][v] *= a[v];
-      }
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) S::store(out + t * columns + v * S::lanes, y[v]);
-  }
-#pragma GCC unroll 4
-  for (int m = 0; m < gated_rows; ++m) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) S::store(state + m * stride + v * S::lanes, s[m][v]);
-  }
+GatedPass<R> gated_pass(const GatedStateSizes& sizes, const GatedStateArguments<R>& arguments,
+                        bool transposed, bool backwards) {
+  GatedPass<R> pass{};
+  pass.heads = sizes.heads;
+  pass.length = sizes.length;
+  pass.rows = transposed ? sizes.width : sizes.rows;
+  pass.columns = transposed ? sizes.rows : sizes.width;
+  pass.gate = sizes.gates == 0                     ? Gate::none
+              : sizes.gates == 1 && !sizes.removes ? Gate::token
+              : transposed                         ? Gate::column
+                                                   : Gate::row;
+  pass.backwards = backwards;
+  pass.log_decay = arguments.log_decay;
+  return pass;
 }
 
-/// What one item computes: `count` columns of a head from `column` on.
-struct GatedItem {
-  std::int64_t b, h, column, count;
-};
-
-/// Reads a block's numbers, with outputs of 0.
-template <class R, int Bytes>
-ATTNBENCH_INLINE void open_gated(const GatedPass<R>& pass, const GatedItem& item, std::int64_t t0,
-                                 std::int64_t tokens, const GatedBlock<R>& block) {
-  constexpr std::int64_t columns = gated_columns<R>;
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    const auto row = [&](const auto& from) { return from.at(item.b, item.h, t0 + t); };
-    widen_row<R, Bytes>(row(pass.b), pass.rows, R{1}, block.b + t * block.rows, block.rows, R{0});
-    widen_row<R, Bytes>(row(pass.e), pass.rows, R{1}, block.e + t * block.rows, block.rows, R{0});
-    widen_row<R, Bytes>(row(pass.c) + item.column, item.count, R{1}, block.c + t * columns, columns,
-                        R{0});
-    if (pass.gate == Gate::token) block.decay[t] = row(pass.log_decay)[0];
-    if (pass.gate == Gate::row) {
-      to_decays<R, Bytes>(row(pass.log_decay), pass.rows, block.decay + t * block.rows, block.rows);
-    }
-    if (pass.gate == Gate::column) {
-      to_decays<R, Bytes>(row(pass.log_decay) + item.column, item.count, block.decay + t * columns,
-                          columns);
-    }
-  }
-  if (pass.gate == Gate::token) {
-    to_decays<R, Bytes>(block.decay, tokens, block.decay, gated_block);
-  }
-  std::fill_n(block.out, tokens * columns, R{0});
-}
+/// Bytes of a worker's block, for a state of so many rows.
+template <class R>
+std::size_t gated_pass_bytes(std::int64_t rows, bool removes);
+/// Runs several passes over the same heads, so that all keep the workers busy. The workspace has
+/// the bytes of the greatest of them for each worker.
+template <class R>
+void run_gated_passes(const GatedStateSizes& sizes, std::initializer_list<GatedPass<R>> passes,
+                      ThreadTeam& team, void* workspace, std::size_t workspace_bytes);
 
 }  // namespace attnbench::kernels

@@ -16,8 +16,8 @@ namespace {
 template <class R>
 struct Gated {
   GatedStateSizes sizes;
-  std::vector<R> query, key, values, decay, beta, d_out, out, memory;
-  std::vector<R> d_query, d_key, d_values, d_beta, d_read;
+  std::vector<R> query, key, values, decay, beta, removal, erased, d_out, out, memory;
+  std::vector<R> d_query, d_key, d_values, d_beta, d_read, d_removal, d_erased;
 
   explicit Gated(const GatedStateSizes& s) : sizes(s) {
     std::mt19937 engine(7);
@@ -29,10 +29,15 @@ struct Gated {
     decay = drawn<R>(engine, tokens * std::max<std::int64_t>(s.gates, 1), 0.25);
     beta = drawn<R>(engine, tokens, 1);
     d_out = drawn<R>(engine, tokens * s.width, 1);
+    removal = drawn<R>(engine, tokens * s.rows, one);
+    erased = drawn<R>(engine, tokens * s.rows, 1);
     for (R& each : decay) each = -std::abs(each);
     for (R& each : beta) each = static_cast<R>(1 / (1 + std::exp(-each)));
+    for (std::size_t i = 0; i < erased.size(); ++i) {  // a share of its own of each channel
+      erased[i] = static_cast<R>(removal[i] / (1 + std::exp(-erased[i])));
+    }
     out = d_values = values;
-    d_query = d_key = d_read = query;
+    d_query = d_key = d_read = d_removal = d_erased = query;
     d_beta = beta;
     memory.assign(static_cast<std::size_t>(2 * s.rows * s.width), R{0.25});
   }
@@ -43,6 +48,8 @@ struct Gated {
     copy.values = in_double(values);
     copy.decay = in_double(decay);
     copy.beta = in_double(beta);
+    copy.removal = in_double(removal);
+    copy.erased = in_double(erased);
     copy.d_out = in_double(d_out);
     return copy;
   }
@@ -57,6 +64,8 @@ struct Gated {
     a.values = rows<const R>(values, sizes.width);
     a.log_decay = rows<const R>(decay, std::max<std::int64_t>(sizes.gates, 1));
     a.beta = rows<const R>(beta, 1);
+    a.removal = rows<const R>(removal, sizes.rows);
+    a.erased = rows<const R>(erased, sizes.rows);
     a.out = rows<R>(out, sizes.width);
     return a;
   }
@@ -76,6 +85,10 @@ struct Gated {
       gradients.d_beta = rows<R>(d_beta, 1);
       gradients.d_read = rows<R>(d_read, sizes.rows);
     }
+    if (sizes.removes) {
+      gradients.d_removal = rows<R>(d_removal, sizes.rows);
+      gradients.d_erased = rows<R>(d_erased, sizes.rows);
+    }
     on_workspace(1, gated_state_backward_bytes<R>(sizes, 1),
                  [&](ThreadTeam& team, void* space, std::size_t bytes) {
                    gated_state_backward<R>(sizes, arguments(), gradients, team, space, bytes);
@@ -91,11 +104,15 @@ struct Gated {
     for (std::int64_t t = 0; t < 2 * sizes.length; ++t) {
       double* const own = state.data() + t / sizes.length * sizes.rows * sizes.width;
       for (std::int64_t j = 0; j < sizes.width; ++j) {
-        double held = 0;
+        double held = 0, removed = 0;
+        for (std::int64_t d = 0; sizes.removes && d < sizes.rows; ++d) {
+          removed += at(removal, t * sizes.rows + d) * own[d * sizes.width + j];
+        }
         for (std::int64_t d = 0; d < sizes.rows; ++d) {
           double& s = own[d * sizes.width + j];
           const std::int64_t gate = t * sizes.gates + (sizes.gates == 1 ? 0 : d);
           if (sizes.gates > 0) s *= std::exp(at(decay, gate));
+          if (sizes.removes) s -= at(erased, t * sizes.rows + d) * removed;
           held += at(key, t * sizes.rows + d) * s;
         }
         const double written =
@@ -121,7 +138,13 @@ struct Gated {
         const auto i = static_cast<std::size_t>(t * sizes.rows + d);
         const std::int64_t gate = t * sizes.gates + (sizes.gates == 1 ? 0 : d);
         const double read = sizes.erases ? 2 * d_read[i] : 0;
-        all[static_cast<std::size_t>(gate)] += query[i] * d_query[i] + key[i] * (read - d_key[i]);
+        double flow = query[i] * d_query[i] + key[i] * (read - d_key[i]);
+        if (sizes.removes) {
+          const std::size_t next = i + static_cast<std::size_t>(sizes.rows);
+          flow -= erased[i] * d_erased[i];
+          if ((t + 1) % sizes.length != 0) flow += removal[next] * d_removal[next];
+        }
+        all[static_cast<std::size_t>(gate)] += flow;
       }
       for (std::int64_t g = 0; g < sizes.gates && (t + 1) % sizes.length != 0; ++g) {
         const auto i = static_cast<std::size_t>(t * sizes.gates + g);
@@ -147,6 +170,11 @@ void compare(const GatedStateSizes& sizes) {
   CHECK(relative_rms(problem.d_query, exact.d_query) < Bars<R>::backward);
   CHECK(relative_rms(problem.d_key, exact.d_key) < Bars<R>::backward);
   CHECK(relative_rms(problem.d_values, exact.d_values) < Bars<R>::backward);
+  if (sizes.removes) {
+    const auto& large = exact.d_values;
+    CHECK(gradient_error(problem.d_removal, exact.d_removal, large) < Bars<R>::backward);
+    CHECK(gradient_error(problem.d_erased, exact.d_erased, large) < Bars<R>::backward);
+  }
   if (!sizes.erases) return;  // the first token finds nothing, so that its beta has no gradient
   CHECK(gradient_error(problem.d_beta, exact.d_beta, exact.d_values) < Bars<R>::backward);
 }
@@ -160,6 +188,10 @@ void check_grads(const GatedStateSizes& sizes) {
   check_grad(engine, loss, problem.key, problem.d_key);
   check_grad(engine, loss, problem.values, problem.d_values);
   if (sizes.erases) check_grad(engine, loss, problem.beta, problem.d_beta);
+  if (sizes.removes) {
+    check_grad(engine, loss, problem.removal, problem.d_removal);
+    check_grad(engine, loss, problem.erased, problem.d_erased);
+  }
   if (sizes.gates > 0) check_grad(engine, loss, problem.decay, problem.d_decay());
 }
 
@@ -182,6 +214,44 @@ TEST_CASE("gated state: every instruction set, gate and odd size equals the recu
     }
   }
   limit_isa(Isa::amx);
+}
+
+TEST_CASE("gated state: a removal key on every instruction set equals the recurrence") {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+    limit_isa(isa);
+    for (const auto& [tokens, rows, width] : std::vector<std::array<std::int64_t, 3>>{
+             {1, 1, 3}, {33, 7, 9}, {40, 1, 2}, {64, 8, 64}, {70, 43, 130}, {66, 70, 5}}) {
+      CAPTURE(static_cast<int>(isa), tokens, rows, width);
+      const GatedStateSizes sizes{1, 2, tokens, rows, width, rows, false, 1, true};
+      compare<double>(sizes);
+      compare<float>(sizes);
+      check_grads(sizes);
+    }
+  }
+  limit_isa(Isa::amx);
+}
+
+TEST_CASE("gated state: a removal key finds what a strong gate then forgets") {
+  const GatedStateSizes sizes{1, 2, 70, 9, 20, 9, false, 1, true};
+  for (const double strength : {30.0, 1000.0, HUGE_VAL}) {
+    Gated<float> problem(sizes);
+    for (std::size_t i = 0; i < problem.decay.size(); i += 5) {
+      problem.decay[i] = static_cast<float>(-strength);
+    }
+    CAPTURE(strength);
+    problem.forward(false);
+    CHECK(relative_rms(problem.out, problem.define()) < Bars<float>::forward);
+    problem.backward();
+    auto exact = problem.widened();
+    exact.backward();
+    CHECK(relative_rms(problem.d_removal, exact.d_removal) < Bars<float>::backward);
+    CHECK(relative_rms(problem.d_erased, exact.d_erased) < Bars<float>::backward);
+    std::mt19937 engine(3);
+    const auto loss = [&] { return inner(exact.define(), exact.d_out); };
+    check_grad(engine, loss, exact.key, exact.d_key);
+    check_grad(engine, loss, exact.removal, exact.d_removal);
+    check_grad(engine, loss, exact.erased, exact.d_erased);
+  }
 }
 
 TEST_CASE("gated state: a log decay of minus infinity empties the state") {
