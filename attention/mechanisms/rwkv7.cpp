@@ -80,7 +80,7 @@ gated_state::StateSizes rwkv7_sizes(const Options& options, const Problem& probl
 }  // namespace
 
 Entry rwkv7() {
-  Entry entry = gated_state::entry_of({"rwkv7", rwkv7_call, rwkv7_sizes, /*kernel=*/false});
+  Entry entry = gated_state::entry_of({"rwkv7", rwkv7_call, rwkv7_sizes});
   entry.title = "RWKV-7: a delta rule with a decay and a learning rate for each channel";
   entry.citation =
       "Peng, Zhang, Goldstein, Alcaide, Du, Hou, Lin, Liu, Lu, Merrill, Song, Tan, Utpala, Wilce, "

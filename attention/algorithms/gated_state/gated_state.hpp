@@ -106,11 +106,10 @@ struct Recipe {
   std::string mechanism;
   std::function<Call(const Mechanism&, const Inputs&, std::int64_t first)> call;
   std::function<StateSizes(const Options&, const Problem&)> sizes;
-  bool kernel = true;  ///< whether the kernel computes it
 };
 
-/// The implementations composite, scan, chunked and, with a kernel, fused, whose state is "memory"
-/// [B, H, D, Dv]; the mechanism has the options `chunk` and `output`.
+/// The implementations composite, scan, chunked and fused, whose state is "memory" [B, H, D, Dv];
+/// the mechanism has the options `chunk` and `output`.
 std::vector<Implementation> implementations(const Recipe& recipe);
 /// An entry of that name with those implementations, and the claims, the pattern and the support of
 /// this kind; the rest, `make` included, is the mechanism's.

@@ -34,12 +34,12 @@ double numbers_of_token(const StateSizes& n) {
 }
 
 /// Three more passes give the gradients, each over a state of its own, and six, two of which erase,
-/// where there is a beta; inputs are what is kept.
+/// where there is a beta, or four that do with a removal key; inputs are what is kept.
 Cost fused_cost(const StateSizes& n) {
   Cost cost = common_cost(n);
   cost.workspace_bytes = n.heads * n.wide_bytes() * n.tokens * (numbers_of_token(n) + n.width);
   cost.saved_bytes = cost.workspace_bytes + n.heads * n.wide_bytes() * n.tokens * 2 * n.rows;
-  cost.backward_flops = n.erases() ? 2 + 4.0 * 5 / 9 : 3;
+  cost.backward_flops = removes(n) ? 4 : n.erases() ? 2 + 4.0 * 5 / 9 : 3;
   return cost;
 }
 
@@ -171,9 +171,7 @@ std::vector<Implementation> implementations(const Recipe& recipe) {
     return finished_cost(fused_cost(sizes(options, problem)), options, problem);
   };
   in_kernel.rank = 20;
-  std::vector<Implementation> all{composite, by_token, by_chunk};
-  if (recipe.kernel) all.push_back(in_kernel);
-  return all;
+  return {composite, by_token, by_chunk, in_kernel};
 }
 
 State GatedState::empty_state(std::int64_t batch, std::int64_t,

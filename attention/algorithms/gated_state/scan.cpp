@@ -54,15 +54,15 @@ Tensor scan_from(const Call& call, Tensor& memory) {
 
 // ---- in one kernel
 
-/// Float32 or float64 tensors with dense rows; log_decay and beta may be undefined.
+/// Float32 or float64 tensors with dense rows; those from log_decay on may be undefined.
 struct KernelInputs {
-  Tensor query, key, value, log_decay, beta;
+  Tensor query, key, value, log_decay, beta, removal, erased;
   double scale = 1;  ///< of results; not 1 only where the kernel takes it
 
   kernels::GatedStateSizes sizes() const {
     return {value.size(0),  value.size(1), value.size(2),
             key.size(3),    value.size(3), log_decay.defined() ? log_decay.size(3) : 0,
-            beta.defined(), scale};
+            beta.defined(), scale,         removal.defined()};
   }
   template <class R>
   kernels::GatedStateArguments<R> arguments() const {
@@ -72,6 +72,10 @@ struct KernelInputs {
     arguments.values = kernel_rows<const R>(value);
     if (log_decay.defined()) arguments.log_decay = kernel_rows<const R>(log_decay);
     if (beta.defined()) arguments.beta = kernel_rows<const R>(beta);
+    if (removal.defined()) {
+      arguments.removal = kernel_rows<const R>(removal);
+      arguments.erased = kernel_rows<const R>(erased);
+    }
     return arguments;
   }
   /// Runs `body(element, place)` as `on_kernels` does, for the types of this kernel.
@@ -138,15 +142,16 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
  public:
   using Context = torch::autograd::AutogradContext;
 
-  /// Without a decay or a beta it is `none`: an undefined tensor has no device, for which LibTorch
-  /// 1.13 asks.
+  /// What is not there is `none`: an undefined tensor has no device, for which LibTorch 1.13 asks.
   static Tensor forward(Context* context, const Tensor& query, const Tensor& key,
                         const Tensor& value, const Tensor& log_decay, const Tensor& beta,
-                        double scale) {
+                        const Tensor& removal, const Tensor& erased, double scale) {
     context->saved_data["scale"] = scale;
-    context->save_for_backward({query, key, value, log_decay, beta});
+    context->save_for_backward({query, key, value, log_decay, beta, removal, erased});
     context->saved_data["gated"] = log_decay.requires_grad();
-    return run_forward({query, key, value, given(log_decay), given(beta), scale}, {});
+    return run_forward(
+        {query, key, value, given(log_decay), given(beta), given(removal), given(erased), scale},
+        {});
   }
   static Tensor none(const Tensor& like) {
     return at::empty({0}, like.options().requires_grad(false));
@@ -155,17 +160,22 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
   static torch::autograd::variable_list backward(Context* context,
                                                  const torch::autograd::variable_list& upstream) {
     const auto saved = context->get_saved_variables();
-    const KernelInputs x{saved[0],        saved[1],        saved[2],
-                         given(saved[3]), given(saved[4]), context->saved_data["scale"].toDouble()};
+    const KernelInputs x{
+        saved[0],        saved[1],        saved[2],        given(saved[3]),
+        given(saved[4]), given(saved[5]), given(saved[6]), context->saved_data["scale"].toDouble()};
     const Tensor d_out = with_dense_rows(upstream[0]);
     const auto like = [](const Tensor& tensor) {
       return at::empty(tensor.sizes(), tensor.options().requires_grad(false));
     };
     const Tensor d_query = like(x.query), d_key = like(x.key), d_value = like(x.value);
-    Tensor d_beta, d_read;
+    Tensor d_beta, d_read, d_removal, d_erased;
     if (x.beta.defined()) {
       d_beta = like(x.beta);
       d_read = like(x.key);
+    }
+    if (x.removal.defined()) {
+      d_removal = like(x.removal);
+      d_erased = like(x.erased);
     }
     const auto sizes = x.sizes();
     x.on_place([&](auto element, auto& place) {
@@ -177,17 +187,26 @@ class KernelNode : public torch::autograd::Function<KernelNode> {
         gradients.d_beta = kernel_rows<R>(d_beta);
         gradients.d_read = kernel_rows<R>(d_read);
       }
+      if (x.removal.defined()) {
+        gradients.d_removal = kernel_rows<R>(d_removal);
+        gradients.d_erased = kernel_rows<R>(d_erased);
+      }
       run_gated_state_backward<R>(place, d_out, sizes, x.arguments<R>(), gradients);
     });
     Tensor d_decay;
     if (context->saved_data["gated"].toBool()) {
       const at::NoGradGuard no_grad;
       // The gradient that flows through the state past each token.
-      const Tensor flow = d_read.defined() ? x.query * d_query + x.key * (2 * d_read - d_key)
-                                           : x.query * d_query - x.key * d_key;
+      Tensor flow = d_read.defined() ? x.query * d_query + x.key * (2 * d_read - d_key)
+                                     : x.query * d_query - x.key * d_key;
+      if (d_removal.defined()) {
+        flow -= x.erased * d_erased;
+        const auto before_last = flow.size(2) - 1;
+        flow.narrow(2, 0, before_last).add_((x.removal * d_removal).narrow(2, 1, before_last));
+      }
       d_decay = sums_to_end(sizes.gates == 1 ? flow.sum(-1, true) : flow);
     }
-    return {d_query, d_key, d_value, d_decay, d_beta, {}};
+    return {d_query, d_key, d_value, d_decay, d_beta, d_removal, d_erased, {}};
   }
 
  private:
@@ -227,18 +246,21 @@ Support fused_supports(const Problem& problem, [[maybe_unused]] std::int64_t row
 }
 
 Tensor fused(const Call& call, Tensor state) {
-  if (call.reads_columns || call.removal.defined()) {
-    throw std::logic_error("the kernel neither reads columns of a gated state nor removes from it");
+  if (call.reads_columns) {
+    throw std::logic_error("the kernel does not read columns of a gated state");
   }
   const auto type = compute_type(call.value.scalar_type());
   const auto dense = [&](const Tensor& x) { return x.defined() ? with_dense_rows(x.to(type)) : x; };
   const bool kernel_scales = call.value.is_cpu() && call.log_decay.defined() &&
                              call.log_decay.size(3) == 1 && !call.beta.defined();
+  const bool removes = call.removal.defined();
   const KernelInputs x{dense(kernel_scales ? call.query : call.scaled_query()),
                        dense(call.key),
                        dense(call.value),
                        dense(call.log_decay),
-                       dense(call.beta),
+                       dense(removes ? Tensor() : call.beta),
+                       dense(call.removal),
+                       dense(removes ? call.beta * call.removal : Tensor()),
                        kernel_scales ? call.scale : 1};
   const auto back = [&](const Tensor& output) { return output.to(call.value.scalar_type()); };
   if (state.defined()) {
@@ -248,8 +270,8 @@ Tensor fused(const Call& call, Tensor state) {
   const auto or_none = [&](const Tensor& tensor) {
     return tensor.defined() ? tensor : KernelNode::none(x.value);
   };
-  return back(
-      KernelNode::apply(x.query, x.key, x.value, or_none(x.log_decay), or_none(x.beta), x.scale));
+  return back(KernelNode::apply(x.query, x.key, x.value, or_none(x.log_decay), or_none(x.beta),
+                                or_none(x.removal), or_none(x.erased), x.scale));
 }
 
 }  // namespace attnbench::gated_state
