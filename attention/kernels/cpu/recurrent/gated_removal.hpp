@@ -3,15 +3,17 @@
 // have read the whole state before it writes: each row is loaded once for a token, decayed, written
 // to, read by the query and by the next token's removal key.
 //
-// Backwards the gradient of the state goes through the same: a token's outputs come first, q_t
-// dy_t^T is written to it and k_t reads dv_t, then r_t z_t^T with z_t = -G_t^T m_t.
+// Backwards the gradient of the state goes through the same in the other order: a token first
+// writes q_t dy_t^T and reads dv_t by its key, then the gradient decays and r_t z_t^T is written to
+// it, with z_t = -G_t^T m_t.
 #pragma once
 
 #include "attention/kernels/cpu/recurrent/gated_state_block.hpp"
 
 namespace attnbench::kernels {
 
-/// `tokens` tokens of V vectors of columns, with a decay of rows.
+/// `tokens` tokens of V vectors of columns, with a decay of rows; the state is as the token before
+/// them (backwards: behind them) left it.
 template <class R, int Bytes, int V, bool backwards>
 ATTNBENCH_INLINE void removing_columns(const GatedBlock<R>& block, std::int64_t tokens,
                                        std::int64_t column, R* state, std::int64_t stride) {

@@ -16,10 +16,10 @@ namespace attnbench::kernels {
 
 enum class Gate { none, token, row, column };
 
-/// Beside each decay, out_tj = sum_i e_ti s_ij is read before it and b_ti c_tj added after it. That
-/// is the state, its gradient and both transposed, of S_t = (diag(a_t) - m_t r_t^T) S_{t-1} + ...
-/// with n_t = -S_{t-1}^T r_t, and of G_{t-1} = diag(a_t) G_t + r_t z_t^T + ... with
-/// z_t = -G_t^T m_t.
+/// What a removal key does around a token's decay: before it out_tj = sum_i e_ti s_ij is read,
+/// after it b_ti c_tj is added. With S_t = diag(a_t) S_{t-1} + m_t n_t^T + ..., n_t = -S_{t-1}^T
+/// r_t, and its gradient G_{t-1} = diag(a_t) G_t + r_t z_t^T + ..., z_t = -G_t^T m_t, that is so
+/// for S, G and both transposed.
 template <class R>
 struct GatedRemoval {
   Rows<const R> b, e;  ///< [., ., length, rows]
