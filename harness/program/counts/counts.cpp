@@ -1,10 +1,14 @@
 #include "harness/program/counts/counts.hpp"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
+#include <future>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "core/failure.hpp"
 #include "core/json_file.hpp"
@@ -52,6 +56,25 @@ std::string under_valgrind(const std::vector<std::string>& words) {
                              text::quotable(output.text, 600));
   }
   return output.text;
+}
+
+/// The instructions of each call. Calls are counted side by side, one a core, since a count is the
+/// same on a busy machine.
+std::vector<std::int64_t> counts_of(const std::filesystem::path& program,
+                                    const std::vector<std::string>& calls) {
+  std::vector<std::int64_t> found(calls.size());
+  std::atomic<std::size_t> next{0};
+  const auto lane = [&] {
+    for (std::size_t i = next++; i < calls.size(); i = next++) {
+      found[i] = collected_from(
+          under_valgrind({"valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+                          "--toggle-collect=attnbench_counted", program.string(), calls[i]}));
+    }
+  };
+  std::vector<std::future<void>> lanes(std::max(1U, std::thread::hardware_concurrency()));
+  for (auto& each : lanes) each = std::async(std::launch::async, lane);
+  for (auto& each : lanes) each.get();
+  return found;
 }
 
 }  // namespace
@@ -165,11 +188,8 @@ Counts count_instructions(const std::filesystem::path& program) {
       names.push_back(line);
     }
   }
-  for (const std::string& name : names) {
-    counts.instructions[name] = collected_from(
-        under_valgrind({"valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                        "--toggle-collect=attnbench_counted", program.string(), name}));
-  }
+  const std::vector<std::int64_t> found = counts_of(program, names);
+  for (std::size_t i = 0; i < names.size(); ++i) counts.instructions[names[i]] = found[i];
   return counts;
 }
 
