@@ -58,7 +58,9 @@ struct Definition {
 };
 
 Numbers Definition::causal_row(const RowIndex& at) const {
-  const Array& values = role(tied ? "key" : "value");
+  const Array &values = role(tied ? "key" : "value"), &keys = role("key");
+  const Array &latents = role("latent_query"), &packs = role("pack_key");
+  const double* query = role("query").row(at.b, at.h, at.t);
   Numbers wants(static_cast<std::size_t>(slots), 0.0);
   Numbers y(static_cast<std::size_t>(problem.value_dim), 0.0);
   std::vector<Numbers> weights(static_cast<std::size_t>(at.t + 1));
@@ -66,11 +68,10 @@ Numbers Definition::causal_row(const RowIndex& at) const {
   for (std::int64_t s = 0; s <= at.t; ++s) {
     if (!visible(at.b, s)) continue;
     ++count;
-    const double wanted = scale * dot(role("query").row(at.b, at.h, at.t),
-                                      role("key").row(at.b, at.h, s), problem.head_dim);
+    const double wanted = scale * dot(query, keys.row(at.b, at.h, s), problem.head_dim);
     for (std::int64_t l = 0; l < slots; ++l) {
-      const double score = dot(role("latent_query").row(at.b, at.h, l),
-                               role("pack_key").row(at.b, at.h, s), problem.head_dim);
+      const double score =
+          dot(latents.row(at.b, at.h, l), packs.row(at.b, at.h, s), problem.head_dim);
       weights[static_cast<std::size_t>(s)].push_back(omega(scale * score));
       wants[static_cast<std::size_t>(l)] += wanted * weights[static_cast<std::size_t>(s)].back();
     }
@@ -89,7 +90,8 @@ Numbers Definition::causal_row(const RowIndex& at) const {
 
 /// Slot `l` of the pack, all heads side by side.
 Numbers Definition::packed_slot(std::int64_t b, std::int64_t l) const {
-  const Array& values = role(tied ? "pack_key" : "pack_value");
+  const Array &keys = role("pack_key"), &values = role(tied ? "pack_key" : "pack_value");
+  const Array& latents = role("latent_query");
   Numbers row;
   for (std::int64_t h = 0; h < problem.heads; ++h) {
     Numbers weights(static_cast<std::size_t>(problem.key_length),
@@ -97,8 +99,7 @@ Numbers Definition::packed_slot(std::int64_t b, std::int64_t l) const {
     for (std::int64_t s = 0; s < problem.key_length; ++s) {
       if (!visible(b, s)) continue;
       weights[static_cast<std::size_t>(s)] =
-          scale *
-          dot(role("latent_query").row(b, h, l), role("pack_key").row(b, h, s), problem.head_dim);
+          scale * dot(latents.row(b, h, l), keys.row(b, h, s), problem.head_dim);
     }
     normalise(weights);
     for (std::int64_t d = 0; d < problem.head_dim; ++d) {

@@ -15,9 +15,33 @@
 namespace attnbench::reference {
 namespace {
 
+/// The roles and parameters, looked up once; null where the options leave one out.
+struct Given {
+  explicit Given(const ReferenceInputs& inputs)
+      : query(found(inputs.roles, "query")),
+        key(found(inputs.roles, "key")),
+        time_step(found(inputs.roles, "time_step")),
+        step_weight(found(inputs.parameters, "step_weight")),
+        bias(found(inputs.parameters, "bias")),
+        a_log(found(inputs.parameters, "a_log")),
+        turn(found(inputs.parameters, "turn")),
+        input_weight(found(inputs.parameters, "input_weight")),
+        read_weight(found(inputs.parameters, "read_weight")),
+        read_turn(found(inputs.parameters, "read_turn")),
+        skip(found(inputs.parameters, "skip")) {}
+  const Array *query, *key, *time_step;
+  const Array *step_weight, *bias, *a_log, *turn, *input_weight, *read_weight, *read_turn, *skip;
+
+ private:
+  static const Array* found(const std::map<std::string, Array>& arrays, const char* name) {
+    const auto place = arrays.find(name);
+    return place == arrays.end() ? nullptr : &place->second;
+  }
+};
+
 /// One channel of one head, and what its tokens say.
 struct Channel {
-  const ReferenceInputs& inputs;
+  const Given& given;
   std::int64_t h, d;      ///< of head h, channel d
   std::int64_t group;     ///< of heads with the same B and C
   std::int64_t rows;      ///< N
@@ -25,50 +49,40 @@ struct Channel {
   std::int64_t rank;
   bool selective, turns;
 
-  /// A parameter [H, channels], or [H, rows, channels] at row n.
-  double parameter(const char* name) const {
-    return inputs.parameters.at(name).values[static_cast<std::size_t>(h * channels + d)];
-  }
-  double parameter(const char* name, std::int64_t n, std::int64_t count) const {
-    const std::int64_t place = (h * count + n) * channels + d;
-    return inputs.parameters.at(name).values[static_cast<std::size_t>(place)];
+  /// Of a parameter [H, count, channels] the row n.
+  double of(const Array* parameter, std::int64_t n = 0, std::int64_t count = 1) const {
+    return parameter->values[static_cast<std::size_t>((h * count + n) * channels + d)];
   }
   double step(const RowIndex& at) const {
     double said = 0;
-    if (selective && rank == 0) said = inputs.roles.at("time_step").row(at.b, h, at.t)[d];
+    if (selective && rank == 0) said = given.time_step->row(at.b, h, at.t)[d];
     for (std::int64_t r = 0; r < rank; ++r) {
-      said += parameter("step_weight", r, rank) *
-              inputs.roles.at("time_step").row(at.b, group, at.t)[r];
+      said += of(given.step_weight, r, rank) * given.time_step->row(at.b, group, at.t)[r];
     }
-    return softplus(said + parameter("bias"));
+    return softplus(said + of(given.bias));
   }
   double input(const RowIndex& at, std::int64_t n) const {
-    return selective ? inputs.roles.at("key").row(at.b, group, at.t)[n]
-                     : parameter("input_weight", n, rows);
+    return selective ? given.key->row(at.b, group, at.t)[n] : of(given.input_weight, n, rows);
   }
   std::complex<double> read(const RowIndex& at, std::int64_t n) const {
-    if (selective) return inputs.roles.at("query").row(at.b, group, at.t)[n];
-    return {parameter("read_weight", n, rows), turns ? parameter("read_turn", n, rows) : 0};
+    if (selective) return given.query->row(at.b, group, at.t)[n];
+    return {of(given.read_weight, n, rows), turns ? of(given.read_turn, n, rows) : 0};
   }
   std::complex<double> exponent(std::int64_t n) const {
-    return {-std::exp(parameter("a_log", n, rows)), turns ? parameter("turn", n, rows) : 0};
+    return {-std::exp(of(given.a_log, n, rows)), turns ? of(given.turn, n, rows) : 0};
   }
 };
 
 std::vector<double> mamba_rows(const Options& options, const Problem& problem,
                                const ReferenceInputs& inputs, const std::vector<RowIndex>& rows) {
   const Array& value = inputs.roles.at("value");
+  const Given given(inputs);
   const std::int64_t width = value.shape[3], count = options.integer("state");
+  const std::int64_t rank = options.integer("step_rank");
+  const std::int64_t shared = problem.heads / problem.kv_heads;
+  const bool selective = options.boolean("selective"), turns = options.text("turning") != "none";
   const auto channel = [&](const RowIndex& at, std::int64_t d) {
-    return Channel{inputs,
-                   at.h,
-                   d,
-                   at.h / (problem.heads / problem.kv_heads),
-                   count,
-                   width,
-                   options.integer("step_rank"),
-                   options.boolean("selective"),
-                   options.text("turning") != "none"};
+    return Channel{given, at.h, d, at.h / shared, count, width, rank, selective, turns};
   };
   const auto advance = [&](const RowIndex& at, std::vector<double>& state) {
     for (std::int64_t d = 0; d < width; ++d) {
@@ -89,7 +103,7 @@ std::vector<double> mamba_rows(const Options& options, const Problem& problem,
     for (std::int64_t d = 0; d < width; ++d) {
       const Channel own = channel(at, d);
       double& sum = y[static_cast<std::size_t>(d)];
-      sum = own.parameter("skip") * value.row(at.b, at.h, at.t)[d];
+      sum = own.of(given.skip) * value.row(at.b, at.h, at.t)[d];
       for (std::int64_t n = 0; n < count; ++n) {
         const double* const number = state.data() + 2 * (d * count + n);
         const auto found = own.read(at, n) * std::complex(number[0], number[1]);

@@ -30,16 +30,15 @@ double hidden(const ReferenceInputs& inputs, const Direction& own, const RowInde
               std::int64_t d, std::int64_t first, std::int64_t step, bool plain,
               std::int64_t key_length) {
   const Array& value = inputs.roles.at("value");
+  const Array& of_recurrence = inputs.roles.at("recurrence_gate");
+  const Array& of_input = inputs.roles.at("input_gate");
   const auto channel = static_cast<std::size_t>(at.h * value.shape[3] + d);
   double h = 0;
   bool begun = false;
   for (std::int64_t t = first; t != at.t + step; t += step) {
     if (!inputs.visible(at.b, t, key_length)) continue;
-    const auto gate = [&](const char* role, const std::vector<double>& bias) {
-      return sigmoid(inputs.roles.at(role).row(at.b, at.h, t)[d] + bias[channel]);
-    };
-    const double r = gate("recurrence_gate", own.recurrence_bias);
-    const double i = gate("input_gate", own.input_bias);
+    const double r = sigmoid(of_recurrence.row(at.b, at.h, t)[d] + own.recurrence_bias[channel]);
+    const double i = sigmoid(of_input.row(at.b, at.h, t)[d] + own.input_bias[channel]);
     const double log_a = -8 * softplus(own.lambda[channel]) * r;
     const double gain = plain && !begun ? 1 : std::sqrt(-std::expm1(2 * log_a));
     h = std::exp(log_a) * h + gain * i * value.row(at.b, at.h, t)[d];

@@ -17,29 +17,26 @@ std::vector<double> rwkv7_rows(const Options& options, const Problem& problem,
   const std::int64_t width = key.shape[3];
   const std::int64_t columns = value.shape[3];
   const auto advance = [&](const RowIndex& at, std::vector<double>& state) {
-    const auto role = [&](const char* name, std::int64_t d) {
-      return inputs.roles.at(name).row(at.b, at.h, at.t)[d];
+    const auto role = [&](const char* name) { return inputs.roles.at(name).row(at.b, at.h, at.t); };
+    const auto parameter = [&](const char* name) {
+      return inputs.parameters.at(name).values.data() + at.h * width;
     };
-    const auto parameter = [&](const char* name, std::int64_t d) {
-      return inputs.parameters.at(name).values[static_cast<std::size_t>(at.h * width + d)];
-    };
+    const double *u = role("key"), *decays = role("decay"), *rates = role("learning_rate");
+    const double *xi = parameter("removal"), *alpha = parameter("replacement");
+    const double *decay_bias = parameter("decay_bias"), *rate_bias = parameter("rate_bias");
     std::vector<double> removal;
-    for (std::int64_t d = 0; d < width; ++d) {
-      removal.push_back(parameter("removal", d) * role("key", d));
-    }
+    for (std::int64_t d = 0; d < width; ++d) removal.push_back(xi[d] * u[d]);
     removal = unit(removal.data(), width, options.number("epsilon"));
     const std::vector<double> held = read_rows(state, removal.data(), width, columns);
     for (std::int64_t d = 0; d < width; ++d) {
-      const double decay = std::exp(
-          -std::exp(-0.5) / (1 + std::exp(-(role("decay", d) + parameter("decay_bias", d)))));
-      const double rate =
-          1 / (1 + std::exp(-(role("learning_rate", d) + parameter("rate_bias", d))));
-      const double written = role("key", d) * (1 + parameter("replacement", d) * (rate - 1));
+      const double decay = std::exp(-std::exp(-0.5) / (1 + std::exp(-(decays[d] + decay_bias[d]))));
+      const double rate = 1 / (1 + std::exp(-(rates[d] + rate_bias[d])));
+      const double written = u[d] * (1 + alpha[d] * (rate - 1));
       for (std::int64_t j = 0; j < columns; ++j) {
         double& number = state[static_cast<std::size_t>(d * columns + j)];
         number = decay * number -
                  rate * removal[static_cast<std::size_t>(d)] * held[static_cast<std::size_t>(j)] +
-                 written * role("value", j);
+                 written * value.row(at.b, at.h, at.t)[j];
       }
     }
   };
