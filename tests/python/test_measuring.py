@@ -13,7 +13,7 @@ from typing import Any
 
 import attnbench
 import pytest
-from attnbench.measuring import _measurement, _settings
+from attnbench.measuring import _cell, _measurement, _settings
 from conftest import FIXTURES, Stand
 
 SOURCE = """
@@ -88,12 +88,15 @@ def test_nothing_is_left_behind_and_a_failure_has_its_reason(own: Any) -> None:
         attnbench.measure(own.fails, T, T, T, no_such_option=3, **SHORT)
 
 
-def test_several_cells_are_refused(own: Any) -> None:
-    wide: Any = Stand((1, 2, 24, 8))
-    with pytest.raises(ValueError, match="2 cells; expected one value of each option"):
-        attnbench.measure(
-            own.near, T, wide, wide, causal=False, slope=[0.1, 0.2], **SHORT
-        )
+def test_several_cells_are_refused_before_any_is_measured() -> None:
+    def mine(query: Any, key: Any, value: Any, slope: float = 0.1) -> Any:
+        return value
+
+    for several in ([0.1, 0.2], (0.1, 0.2), range(3), []):
+        with pytest.raises(ValueError, match="slope: [023] values; expected one, for one cell"):
+            attnbench.measure(mine, T, T, T, slope=several, program="/nowhere")
+    with pytest.raises(ValueError, match="[0-9]+ cells; expected one value of each option"):
+        _cell(FIXTURES / "decode.json")  # as of slope="0.1,0.2"
 
 
 def test_what_tensors_say_is_passed_on() -> None:

@@ -96,7 +96,7 @@ def words_of_command(
 
     A dict and the source of callables are written to `folder`. Raises ValueError.
     """
-    given, more = _plain(suite), dict(options)
+    given, more = plain(suite), dict(options)
     beside = more.get("with_")
     beside = list(beside) if isinstance(beside, (list, tuple)) else [beside]
     listed = given.get("mechanisms") if isinstance(given, dict) else given
@@ -120,7 +120,7 @@ def flags_of(options: Mapping[str, Any]) -> list[str]:
     """`--flag=value` of keyword options, as the command line takes them."""
     words: list[str] = []
     for name, given in options.items():
-        flag, value = "--" + name.rstrip("_").replace("_", "-"), _plain(given)
+        flag, value = "--" + name.rstrip("_").replace("_", "-"), plain(given)
         if name == "set":
             if not isinstance(value, dict):
                 raise ValueError(f'set={given!r}: expected a dict such as {{"length": [256, 512]}}')
@@ -136,7 +136,7 @@ def flags_of(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Values of NumPy, pandas and PyTorch, ranges and paths as those of JSON, in dicts, too."""
     if type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device"):
         return str(value).removeprefix("torch.")
@@ -147,9 +147,9 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple, range)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 

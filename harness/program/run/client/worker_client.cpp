@@ -93,8 +93,9 @@ class Workers {
   std::set<pid_t> pids_;
 };
 
+/// Never destroyed: a client may be ended after main().
 Workers& workers() {
-  static Workers all;
+  static Workers& all = *new Workers;
   return all;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -34,6 +36,35 @@ WorkerOptions options_with(const process::Build& build) {
   return options;
 }
 
+/// The worker that was asked last. What is asked next is mostly of the same build, and a worker
+/// takes a second to load LibTorch, and longer for plugins in Python.
+class Asked {
+ public:
+  Json request(const process::Build& build, const Json& message) {
+    if (!client_ || !(build == build_)) {
+      client_.reset();
+      client_ = std::make_unique<WorkerClient>(options_with(build));
+      build_ = build;
+    }
+    try {
+      return client_->request(message, {}, answer_limit_seconds);
+    } catch (...) {
+      client_.reset();
+      throw;
+    }
+  }
+  void end() { client_.reset(); }
+
+ private:
+  process::Build build_;
+  std::unique_ptr<WorkerClient> client_;
+};
+
+Asked& asked() {
+  static Asked last;
+  return last;
+}
+
 std::string key_of(const process::Build& build) {
   std::string key =
       "protocol " + std::to_string(protocol::version) + " " + process::binary_fingerprint(build);
@@ -63,8 +94,7 @@ std::optional<std::vector<Forecast>> recalled_forecasts(const fs::path& file, st
 }
 
 std::vector<Forecast> asked_of_worker(const std::vector<Cell>& cells, const process::Build& build) {
-  WorkerClient worker(options_with(build));
-  const Json answer = worker.request(protocol::Plan{cells}, {}, answer_limit_seconds);
+  const Json answer = asked().request(build, protocol::Plan{cells});
   std::vector<Forecast> forecasts;
   try {
     forecasts = answer.get<protocol::PlanAnswer>().cells;
@@ -150,8 +180,7 @@ Catalogue load_catalogue(const process::Build& build) {
       // A damaged cache is as good as none.
     }
   }
-  WorkerClient worker(options_with(build));
-  const Json answer = worker.request({{"type", "catalogue"}}, {}, answer_limit_seconds);
+  const Json answer = asked().request(build, {{"type", "catalogue"}});
   try {
     Catalogue catalogue = answer.get<Catalogue>();
     // Under the key as it is now: the worker may have learned of files that Python depends on.
@@ -173,10 +202,13 @@ std::vector<Forecast> forecast(const std::vector<Cell>& cells, const process::Bu
   const std::string key =
       hash_text(key_of(build) + Json(cells).dump() + cards_of(cells).dump() + prepared_data());
   const fs::path file = process::cache_file("forecast-" + key + ".json");
-  if (auto known = recalled_forecasts(file, cells.size())) return std::move(*known);
-  std::vector<Forecast> forecasts = asked_of_worker(cells, build);
-  if (is_whole(forecasts)) process::remember(file, forecasts);
-  return forecasts;
+  std::optional<std::vector<Forecast>> forecasts = recalled_forecasts(file, cells.size());
+  if (!forecasts) {
+    forecasts = asked_of_worker(cells, build);
+    if (is_whole(*forecasts)) process::remember(file, *forecasts);
+  }
+  asked().end();  // what is measured next has the machine for itself
+  return std::move(*forecasts);
 }
 
 std::vector<Cell> cells_from(const Json& cells) {
