@@ -12,6 +12,15 @@
 #include "attention/kernels/team.hpp"
 #include "tests/support/catch.hpp"
 
+/// Loops of a definition over pointers: the sanitizers' build optimises and does not instrument
+/// them, since its subject are the kernels.
+#if defined(__GNUC__) && !defined(__clang__)
+#define ATTNBENCH_PLAIN_LOOPS \
+  [[gnu::optimize("O3"), gnu::no_sanitize_address, gnu::no_sanitize_undefined]]
+#else
+#define ATTNBENCH_PLAIN_LOOPS
+#endif
+
 namespace attnbench::kernels::test {
 
 /// A team of std::threads, for a program without LibTorch.

@@ -89,6 +89,60 @@ struct Expected {
   std::vector<double> out, dq, dk, dv, lse, d_bias;
 };
 
+/// a . b, in four sums side by side, which compilers keep in vectors.
+ATTNBENCH_PLAIN_LOOPS inline double dot(const double* a, const double* b, std::int64_t n) {
+  double sums[4] = {};
+  std::int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    for (int lane = 0; lane < 4; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  for (; i < n; ++i) sums[0] += a[i] * b[i];
+  return sums[0] + sums[1] + (sums[2] + sums[3]);
+}
+/// y += factor x.
+ATTNBENCH_PLAIN_LOOPS inline void add(double factor, const double* __restrict x,
+                                      double* __restrict y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
+}
+
+/// One query and the keys that it sees. In plain loops over pointers, which the sanitizers' build
+/// optimises and does not instrument: its subject are the kernels.
+struct DefinedRow {
+  std::int64_t head_dim, value_dim;
+  double scale;
+  const std::vector<std::int64_t>& seen;  ///< which keys
+  const double *q, *k, *v, *d_out;        ///< the query, all keys and values of its head, its d_out
+  double *out, *dq, *dk, *dv;             ///< what is added to, likewise
+  std::vector<double> weight, d_weight;   ///< of each key that is seen; weight begins as its bias
+  double delta = 0;                       ///< of the weights' gradient
+
+  /// Returns the logarithm of the sum.
+  ATTNBENCH_PLAIN_LOOPS double define() {
+    const std::size_t count = seen.size();
+    const std::int64_t* const of = seen.data();
+    double *const w = weight.data(), *const dw = d_weight.data();
+    double greatest = -1e300, sum = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      w[i] += scale * dot(q, k + of[i] * head_dim, head_dim);
+      if (w[i] > greatest) greatest = w[i];
+    }
+    for (std::size_t i = 0; i < count; ++i) sum += w[i] = std::exp(w[i] - greatest);
+    for (std::size_t i = 0; i < count; ++i) {
+      w[i] /= sum;
+      dw[i] = dot(d_out, v + of[i] * value_dim, value_dim);
+      add(w[i], v + of[i] * value_dim, out, value_dim);
+      add(w[i], d_out, dv + of[i] * value_dim, value_dim);
+      delta += w[i] * dw[i];
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const double d_score = scale * w[i] * (dw[i] - delta);
+      add(d_score, k + of[i] * head_dim, dq, head_dim);
+      add(d_score, q, dk + of[i] * head_dim, head_dim);
+    }
+    return greatest + std::log(sum);
+  }
+};
+
 template <class T>
 Expected define(const Problem<T>& p) {
   const auto& z = p.sizes;
@@ -98,58 +152,43 @@ Expected define(const Problem<T>& p) {
              std::vector<double>(p.v.size()),
              std::vector<double>(p.lse.size(), std::numeric_limits<double>::infinity()),
              std::vector<double>(p.bias.size())};
+  const std::vector<double> q = in_double(p.q), k = in_double(p.k), v = in_double(p.v);
+  const std::vector<double> d_out = in_double(p.d_out);
   const auto place = [&](std::int64_t t, std::int64_t s) {
     return static_cast<std::size_t>(s - t - z.offset + z.bias_reach);
   };
-  const auto dot = [](const T* a, const T* b, std::int64_t n) {
-    double sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) sum += double{widen(a[i])} * double{widen(b[i])};
-    return sum;
-  };
-  for (std::int64_t head = 0; head < z.batch * z.heads; ++head) {
-    const std::int64_t b = head / z.heads;
+  std::vector<std::int64_t> seen;
+  for (std::int64_t row = 0; row < z.batch * z.heads * z.length; ++row) {
+    const std::int64_t head = row / z.length, t = row % z.length, b = head / z.heads;
     const std::int64_t kv = b * z.kv_heads + head % z.heads / (z.heads / z.kv_heads);
-    for (std::int64_t t = 0; t < z.length; ++t) {
-      const std::int64_t q0 = (head * z.length + t) * z.head_dim;
-      const std::int64_t o0 = (head * z.length + t) * z.value_dim;
-      std::vector<double> weight(static_cast<std::size_t>(z.key_length), 0.0);
-      double greatest = -1e300, sum = 0;
-      for (std::int64_t s = 0; s < z.key_length; ++s) {
-        if (!p.sees(b, t, s)) continue;
-        const std::int64_t k0 = (kv * z.key_length + s) * z.head_dim;
-        weight[s] = z.scale * dot(&p.q[q0], &p.k[k0], z.head_dim);
-        if (!p.bias.empty()) weight[s] += double{p.bias[place(t, s)]};
-        greatest = std::max(greatest, weight[s]);
-      }
-      for (std::int64_t s = 0; s < z.key_length; ++s) {
-        weight[s] = p.sees(b, t, s) ? std::exp(weight[s] - greatest) : 0;
-        sum += weight[s];
-      }
-      if (sum == 0) continue;
-      e.lse[static_cast<std::size_t>(head * z.length + t)] = greatest + std::log(sum);
-      double delta = 0;
-      std::vector<double> d_weight(weight.size(), 0.0);
-      for (std::int64_t s = 0; s < z.key_length; ++s) {
-        weight[s] /= sum;
-        const std::int64_t v0 = (kv * z.key_length + s) * z.value_dim;
-        d_weight[s] = dot(&p.d_out[o0], &p.v[v0], z.value_dim);
-        delta += weight[s] * d_weight[s];
-        for (std::int64_t d = 0; d < z.value_dim; ++d) {
-          e.out[o0 + d] += weight[s] * widen(p.v[v0 + d]);
-          e.dv[v0 + d] += weight[s] * widen(p.d_out[o0 + d]);
-        }
-      }
-      for (std::int64_t s = 0; s < z.key_length; ++s) {
-        const double d_score = z.scale * weight[s] * (d_weight[s] - delta);
-        if (!p.bias.empty() && p.sees(b, t, s)) {
-          e.d_bias[place(t, s)] += weight[s] * (d_weight[s] - delta);
-        }
-        const std::int64_t k0 = (kv * z.key_length + s) * z.head_dim;
-        for (std::int64_t d = 0; d < z.head_dim; ++d) {
-          e.dq[q0 + d] += d_score * widen(p.k[k0 + d]);
-          e.dk[k0 + d] += d_score * widen(p.q[q0 + d]);
-        }
-      }
+    seen.clear();
+    for (std::int64_t s = 0; s < z.key_length; ++s) {
+      if (p.sees(b, t, s)) seen.push_back(s);
+    }
+    if (seen.empty()) continue;
+    const std::int64_t q0 = row * z.head_dim, o0 = row * z.value_dim;
+    const std::int64_t k0 = kv * z.key_length * z.head_dim, v0 = kv * z.key_length * z.value_dim;
+    const std::vector<double> none(seen.size(), 0.0);
+    DefinedRow of{z.head_dim,
+                  z.value_dim,
+                  z.scale,
+                  seen,
+                  q.data() + q0,
+                  k.data() + k0,
+                  v.data() + v0,
+                  d_out.data() + o0,
+                  e.out.data() + o0,
+                  e.dq.data() + q0,
+                  e.dk.data() + k0,
+                  e.dv.data() + v0,
+                  none,
+                  none};
+    for (std::size_t i = 0; i < seen.size() && !p.bias.empty(); ++i) {
+      of.weight[i] = double{p.bias[place(t, seen[i])]};
+    }
+    e.lse[static_cast<std::size_t>(row)] = of.define();
+    for (std::size_t i = 0; i < seen.size() && !p.bias.empty(); ++i) {
+      e.d_bias[place(t, seen[i])] += of.weight[i] * (of.d_weight[i] - of.delta);
     }
   }
   return e;

@@ -96,35 +96,44 @@ struct Gated {
   }
 
   /// The recurrence from `state` [heads, rows, width], which is advanced.
-  std::vector<double> define(std::vector<double>& state) const {
-    const auto at = [](const std::vector<R>& x, std::int64_t i) {
-      return double{x[static_cast<std::size_t>(i)]};
-    };
-    std::vector<double> y(out.size(), 0.0);
+  ATTNBENCH_PLAIN_LOOPS std::vector<double> define(std::vector<double>& state) const {
+    const std::vector<double> queries = in_double(query), keys = in_double(key);
+    const std::vector<double> given = in_double(values), decays = in_double(decay);
+    const std::vector<double> betas = in_double(beta), removals = in_double(removal);
+    const std::vector<double> shares = in_double(erased);
+    std::vector<double> output(out.size(), 0.0), kept(static_cast<std::size_t>(sizes.rows), 1.0);
+    const std::int64_t rows = sizes.rows, width = sizes.width;
+    double *const keeps = kept.data(), *const states = state.data(), *const outputs = output.data();
     for (std::int64_t t = 0; t < 2 * sizes.length; ++t) {
-      double* const own = state.data() + t / sizes.length * sizes.rows * sizes.width;
-      for (std::int64_t j = 0; j < sizes.width; ++j) {
+      double* const own = states + t / sizes.length * rows * width;
+      const double *const q = queries.data() + t * rows, *const k = keys.data() + t * rows;
+      const double *const r = removals.data() + t * rows, *const e = shares.data() + t * rows;
+      const double *const v = given.data() + t * width, *const g = decays.data() + t * sizes.gates;
+      const double rate = sizes.erases ? betas.data()[t] : 0;
+      for (std::int64_t d = 0; sizes.gates > 0 && d < rows; ++d) {
+        keeps[d] = std::exp(g[sizes.gates == 1 ? 0 : d]);
+      }
+      for (std::int64_t j = 0; j < width; ++j) {
         double held = 0, removed = 0;
-        for (std::int64_t d = 0; sizes.removes && d < sizes.rows; ++d) {
-          removed += at(removal, t * sizes.rows + d) * own[d * sizes.width + j];
+        for (std::int64_t d = 0; sizes.removes && d < rows; ++d) {
+          removed += r[d] * own[d * width + j];
         }
-        for (std::int64_t d = 0; d < sizes.rows; ++d) {
-          double& s = own[d * sizes.width + j];
-          const std::int64_t gate = t * sizes.gates + (sizes.gates == 1 ? 0 : d);
-          if (sizes.gates > 0) s *= std::exp(at(decay, gate));
-          if (sizes.removes) s -= at(erased, t * sizes.rows + d) * removed;
-          held += at(key, t * sizes.rows + d) * s;
+        for (std::int64_t d = 0; d < rows; ++d) {
+          double& s = own[d * width + j];
+          s *= keeps[d];
+          if (sizes.removes) s -= e[d] * removed;
+          held += k[d] * s;
         }
-        const double written =
-            at(values, t * sizes.width + j) - (sizes.erases ? at(beta, t) * held : 0);
-        double& to = y[static_cast<std::size_t>(t * sizes.width + j)];
-        for (std::int64_t d = 0; d < sizes.rows; ++d) {
-          own[d * sizes.width + j] += at(key, t * sizes.rows + d) * written;
-          to += at(query, t * sizes.rows + d) * own[d * sizes.width + j];
+        const double written = v[j] - rate * held;
+        double y = 0;
+        for (std::int64_t d = 0; d < rows; ++d) {
+          own[d * width + j] += k[d] * written;
+          y += q[d] * own[d * width + j];
         }
+        outputs[t * width + j] = y;
       }
     }
-    return y;
+    return output;
   }
   std::vector<double> define() const {
     std::vector<double> nothing(memory.size(), 0.0);
