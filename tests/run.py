@@ -9,8 +9,8 @@ early costs the case that was running, the others run in the next one. The longe
 tests/seconds.json.
 
 A case's tier follows from the file it stands in (see TIERS): --quick leaves out what starts programs,
-trains or takes odd inputs; --full adds the long ones. PATH selects files and folders below tests/,
--R cases by their name.
+trains or takes odd inputs; --full adds the long ones, and single cases with the tag [night]. PATH selects
+files and folders below tests/, -R cases by their name.
 """
 
 import argparse
@@ -49,12 +49,13 @@ SKIPPED = re.compile(r"^needs .*", re.MULTILINE)  # a warning that begins so
 class Case:
     """One test: of a Catch2 program, or all that a script has."""
 
-    def __init__(self, name, file, test, catch_name=None):
+    def __init__(self, name, file, test, catch_name=None, night=False):
         self.name, self.file, self.test, self.catch_name = name, file, test, catch_name
+        self.night = night
         self.seconds, self.status, self.output = 0.0, None, ""
 
     def tier(self, known):
-        if "full" in self.test["labels"]:
+        if self.night or "full" in self.test["labels"]:
             return "full"
         tier = next(tier for pattern, tier in TIERS if re.search(pattern, self.file))
         return "default" if tier == "quick" and self.name in known else tier
@@ -97,18 +98,26 @@ def cases_of(test):
         file = next((w for w in test["command"][1:] if w.startswith(str(ROOT)) and w.endswith(".py")), "")
         return [Case(test["name"], relative(file) if file else "tests/benchmarks/", test)]
     prefix = next((label[7:] for label in test["labels"] if label.startswith("prefix=")), "")
-    listed = subprocess.run(test["command"] + ["--list-test-names-only", "-v", "high"], text=True,
-                            capture_output=True, env=environment_of(test)).stdout
-    found = re.findall(r'^"?(.*?)"?\t@(.*):\d+$', listed, re.MULTILINE)
-    if not found:  # Catch2 3
-        listed = subprocess.run(test["command"] + ["--list-tests", "--reporter", "xml"], text=True,
-                                capture_output=True, env=environment_of(test)).stdout
-        try:
-            found = [(one.findtext("Name"), one.findtext("SourceInfo/File"))
-                     for one in ElementTree.fromstring(listed).iter("TestCase")]
-        except ElementTree.ParseError:
-            sys.exit(f"{test['name']} lists no cases: {' '.join(test['command'])} --list-tests")
-    return [Case(prefix + name, relative(file), test, name) for name, file in found]
+    night = {name for name, _ in listed(test, "[night]")}
+    found = listed(test)
+    if not found:
+        sys.exit(f"{test['name']} lists no cases: {' '.join(test['command'])} --list-tests")
+    return [Case(prefix + name, relative(file), test, name, name in night) for name, file in found]
+
+
+def listed(test, *selected):
+    """Name and file of the cases of a Catch2 program."""
+    def said(*words):
+        return subprocess.run([*test["command"], *selected, *words], text=True, capture_output=True,
+                              env=environment_of(test)).stdout
+    found = re.findall(r'^"?(.*?)"?\t@(.*):\d+$', said("--list-test-names-only", "-v", "high"), re.MULTILINE)
+    if found:
+        return found
+    try:  # Catch2 3
+        return [(one.findtext("Name"), one.findtext("SourceInfo/File"))
+                for one in ElementTree.fromstring(said("--list-tests", "--reporter", "xml")).iter("TestCase")]
+    except ElementTree.ParseError:
+        return []
 
 
 def environment_of(test):
@@ -364,7 +373,7 @@ def main():
     def again():
         for _ in range(arguments.repeat):
             for batch in batches_of(cases, known):
-                yield [Case(c.name, c.file, c.test, c.catch_name) for c in batch]
+                yield [Case(c.name, c.file, c.test, c.catch_name, c.night) for c in batch]
 
     with concurrent.futures.ThreadPoolExecutor(max(1, arguments.jobs)) as pool:
         left = [pool.submit(run, batch) for batch in again()]

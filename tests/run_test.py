@@ -16,9 +16,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Lists its cases as Catch2 2 does, and runs those of the file after -f; each does what its name says.
 STAND_IN = r"""#!/usr/bin/env python3
 import os, re, sys
-CASES = ["one, that passes", "one that fails", "one that is skipped", "one that crashes", "one after it"]
+CASES = ["one, that passes", "one that fails", "one that is skipped", "one that crashes", "one after it",
+         "one at night"]
 if "--list-test-names-only" in sys.argv:
-    for case in CASES:
+    for case in CASES[-1:] if "[night]" in sys.argv else CASES:
         print(f"{case}\t@../../tests/{'full/' if 'after' in case else ''}a.cpp:3")
     sys.exit(len(CASES))
 words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -76,13 +77,16 @@ class Runner(unittest.TestCase):
         self.assertIn("said by one that crashes", output)
         self.assertIn("why", output)
         self.assertIn("needs a CUDA device: none", output)
-        self.assertRegex(output, r"(?m)^[23] passed, 3 failed, 2 skipped$")  # in a git checkout 3
+        self.assertRegex(output, r"(?m)^[34] passed, 3 failed, 2 skipped$")  # in a git checkout 4
 
-    def test_the_tier_follows_from_the_path(self):
+    def test_the_tier_follows_from_path_and_tag(self):
         _, all_there_is = self.run_tests("--full", "--list")
         self.assertRegex(all_there_is, r"(?m)^full +tests/full/a.cpp +of: one after it$")
         self.assertRegex(all_there_is, r"(?m)^quick +tests/a.cpp +of: one, that passes$")
-        self.assertNotIn("after it", self.run_tests("--list")[1])
+        self.assertRegex(all_there_is, r"(?m)^full +tests/a.cpp +of: one at night$")
+        by_day = self.run_tests("--list")[1]
+        self.assertNotIn("after it", by_day)
+        self.assertNotIn("at night", by_day)
 
     def test_an_interrupted_run_leaves_no_process(self):
         (self.build / "CTestTestfile.cmake").write_text("".join(

@@ -70,7 +70,7 @@ TEST_CASE("ab holds two sets of options against each other", "[program][ab]") {
 }
 
 TEST_CASE("ab holds two settings of a mechanism against each other, without a suite",
-          "[program][ab]") {
+          "[program][ab][night]") {
   const Ab ab;
   const Finished sets =
       ab("--base-set chunk=8 --new-set chunk=16 latte/chunked --length 64 "
@@ -83,7 +83,7 @@ TEST_CASE("ab holds two settings of a mechanism against each other, without a su
   CHECK_THAT(verdicts["pairs"][0]["name"].get<std::string>(), Contains("latte/chunked"));
 }
 
-TEST_CASE("ab lists what one plugin alone has, and measures the rest", "[program][ab]") {
+TEST_CASE("ab lists what one plugin alone has, and measures the rest", "[program][ab][night]") {
   const Ab ab;
   const std::string suite = small_suite(ab, {{"mechanisms", {{"mine", {{"use", "misbehave"}}}}}});
   const Finished finished =

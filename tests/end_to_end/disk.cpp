@@ -71,7 +71,7 @@ TEST_CASE("a full disk stops the run, and it goes on when there is room", "[disk
   check_resumed(bench, before);
 }
 
-TEST_CASE("a journal that may not grow stops the run in the same way", "[disk][processes]") {
+TEST_CASE("a journal that may not grow stops the run in the same way", "[disk][processes][night]") {
   const Bench bench(many_cells(), 4);
   // What fills the cache, which a limit would bind.
   const Finished other = Bench(many_cells(), 1).run();

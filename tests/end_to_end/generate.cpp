@@ -136,7 +136,7 @@ TEST_CASE("a generation that cannot be is refused with the reason", "[generate]"
   CHECK_THAT(no_run.err, Contains("not the folder of a run"));
 }
 
-TEST_CASE("another build, a damaged checkpoint and none are refused", "[generate]") {
+TEST_CASE("another build, a damaged checkpoint and none are refused", "[generate][night]") {
   const Trained own;
   const std::string checkpoints = own.suite.run_folder() + "/checkpoints";
   const std::string id = own.suite.cells().at("latte")["id"];
@@ -150,7 +150,7 @@ TEST_CASE("another build, a damaged checkpoint and none are refused", "[generate
   own.check_refused("--prompt x", "holds no checkpoint");
 }
 
-TEST_CASE("a model that classifies does not generate, with the reason", "[generate][lra]") {
+TEST_CASE("a model that classifies does not generate, with the reason", "[generate][lra][night]") {
   const TemporaryFolder folder;
   const std::string data = folder / "data", run = folder / "run";
   REQUIRE(call("data lra.listops --set length_minimum=10 --set length_maximum=60 --set depth=5 "

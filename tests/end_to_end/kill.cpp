@@ -128,7 +128,7 @@ TEST_CASE("a supervisor killed loses no cell, and none is measured twice", "[kil
 }
 
 TEST_CASE("a worker that hangs is killed at the cell's limit, and the cell is a timeout",
-          "[kill][processes]") {
+          "[kill][processes][night]") {
   HangingRun at_work("--cell-timeout 10");
   kill(at_work.worker, SIGSTOP);
   CHECK(at_work.run.wait() == 0);
@@ -163,7 +163,8 @@ TEST_CASE("one signal ends a run whose worker was stopped", "[kill][processes]")
   CHECK(at_work.bench.state() == "interrupted");
 }
 
-TEST_CASE("a hang-up that was ignored from the beginning stays ignored", "[kill][processes]") {
+TEST_CASE("a hang-up that was ignored from the beginning stays ignored",
+          "[kill][processes][night]") {
   HangingRun at_work("--cell-timeout 10", {"/usr/bin/nohup"});
   at_work.run.signal(SIGHUP);
   CHECK(at_work.run.wait() == 0);

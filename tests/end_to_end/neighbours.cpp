@@ -138,7 +138,7 @@ TEST_CASE("a run names who is busy beside it, and waits only as long as it is to
 }
 
 TEST_CASE("on a terminal a run waits for quiet, until Enter, and says a slow product in red",
-          "[neighbours][blas][processes]") {
+          "[neighbours][blas][processes][night]") {
   const Busy busy(2);
   const TemporaryFolder folder;
   Terminal terminal(words("/usr/bin/env OPENBLAS_CORETYPE=Prescott " + program() +
@@ -156,7 +156,7 @@ TEST_CASE("on a terminal a run waits for quiet, until Enter, and says a slow pro
 }
 
 TEST_CASE("a training beside busy processes waits passively, and its record says so",
-          "[neighbours][processes]") {
+          "[neighbours][processes][night]") {
   if (std::thread::hardware_concurrency() < 2) return;  // one thread waits for nobody
   const Busy busy(static_cast<int>(std::thread::hardware_concurrency()));
   const TrainingSuite suite(Json{{"epochs", 1}});
@@ -182,7 +182,7 @@ TEST_CASE("a run takes the fastest core type whatever the environment says, and 
 }
 
 TEST_CASE("the reference BLAS is mended where OpenBLAS is there, and said where it is insisted on",
-          "[blas]") {
+          "[blas][night]") {
   const std::string reference = "/usr/lib/x86_64-linux-gnu/blas";
   if (!std::filesystem::exists(reference + "/libblas.so.3")) return;
   const std::map<std::string, std::string> environment{{"LD_LIBRARY_PATH", reference}};

@@ -191,7 +191,7 @@ TEST_CASE("new refuses what the compiler takes for a keyword or a macro", "[prog
 }
 
 TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all",
-          "[program][new]") {
+          "[program][new][night]") {
   // Where the folder attention/mechanisms is another, CMake takes it from there: a build of the
   // whole library would only do once more what every other file of that folder shows. What differs,
   // the includes and the names, shows here.

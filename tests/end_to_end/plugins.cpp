@@ -189,7 +189,7 @@ TEST_CASE("a task of a plugin is listed, run and drawn like the others", "[plugi
   CHECK_THAT(read_file(bench.folder() + "/index.html"), Contains("copying"));
 }
 
-TEST_CASE("a plugin built with -ffast-math changes no number of others", "[plugins]") {
+TEST_CASE("a plugin built with -ffast-math changes no number of others", "[plugins][night]") {
   const Bench bench({{"a", {{"use", "softmax"}}}}, 1);
   // Denormal, if only just: what is left of their bits is enough for the check's tolerance.
   const std::vector<float> tiny(24, 1e-38F);

@@ -57,7 +57,7 @@ TEST_CASE("the module of docs/python.md is checked, timed, decoded and drawn",
 }
 
 TEST_CASE("a Python mechanism is compared with C++, and measured anew where its file has changed",
-          "[program][python]") {
+          "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   const Finished compared = bench.run(
@@ -79,7 +79,7 @@ TEST_CASE("a Python mechanism is compared with C++, and measured anew where its 
 }
 
 TEST_CASE("the other examples of docs/python.md are measured or say what they need",
-          "[program][python]") {
+          "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   for (const char* file : {"scaled.py", "library.py"}) bench.write(file, documented(file));
@@ -94,7 +94,7 @@ TEST_CASE("the other examples of docs/python.md are measured or say what they ne
              Matches("scaled.py:[0-9]+: (triton is missing.*|its kernel needs an NVIDIA card)"));
 }
 
-TEST_CASE("what a Python mechanism declares is asked once", "[program][python]") {
+TEST_CASE("what a Python mechanism declares is asked once", "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   const std::string counting = documented("near.py") + R"(
@@ -122,7 +122,7 @@ with open(os.path.join(os.path.dirname(__file__), "imports"), "a") as file:
   CHECK(imports_after(describe) > first);
 }
 
-TEST_CASE("a table says where getting into Python weighs", "[program][python]") {
+TEST_CASE("a table says where getting into Python weighs", "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   bench.write("idle.py", R"(
@@ -142,7 +142,7 @@ idle.patterns = ["causal"]
 }
 
 TEST_CASE("a second call that compiles, too, hides nothing of the first one's",
-          "[program][python]") {
+          "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   bench.write("slow.py", R"(
@@ -212,7 +212,7 @@ TEST_CASE("an environment of another Python is named with what it has", "[progra
 }
 
 TEST_CASE("parameters of a Python class train beside a suite's own, and are drawn from the seed",
-          "[program][python]") {
+          "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   bench.write("scaled.py", R"(

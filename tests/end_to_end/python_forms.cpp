@@ -134,7 +134,7 @@ TEST_CASE("an object, a package's function, roles, a pattern, a cost and a class
 
 TEST_CASE(
     "a word in Python is what it says beside namesakes, of its file, its helpers and built in",
-    "[program][python]") {
+    "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   for (const auto& [folder, factor] : {std::pair{"a", "1.0"}, {"b", "2.0"}}) {
@@ -187,7 +187,7 @@ softmax.patterns = ["bidirectional"]
 }
 
 TEST_CASE("a file of a package imports its neighbours, and annotations limit its options",
-          "[program][python]") {
+          "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   std::filesystem::create_directories(bench / "kit/inner");
@@ -243,7 +243,7 @@ off.reference = definition
   }
 }
 
-TEST_CASE("a check says which side is not finite", "[program][python]") {
+TEST_CASE("a check says which side is not finite", "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   bench.write("sides.py", R"(
@@ -282,7 +282,7 @@ theirs.reference = lambda query, key, value: spoilt(value)
 }
 
 TEST_CASE("a file that is long imported is named meanwhile, a slow reference afterwards",
-          "[program][python]") {
+          "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   bench.write("slow.py", R"(
@@ -356,7 +356,7 @@ TEST_CASE("apply gives arrays to a mechanism in Python", "[program][python][appl
 }
 
 TEST_CASE("the same tensor operations take the same bytes in Python and in C++",
-          "[program][python]") {
+          "[program][python][night]") {
   if (!have_python()) return;
   PythonBench bench;
   bench.write("same.py", R"(

@@ -46,7 +46,7 @@ TEST_CASE("a training runs once, and is resumed to the same bits from a damaged 
   CHECK(training["curve"] == cell["training"]["curve"]);
 }
 
-TEST_CASE("a training of another build of a plugin is not resumed", "[train][processes]") {
+TEST_CASE("a training of another build of a plugin is not resumed", "[train][processes][night]") {
   const TrainingSuite suite;
   const std::string plugin = suite / "plugin.so";
   write_file(plugin, read_file(misbehave_plugin()));
@@ -114,7 +114,7 @@ TEST_CASE("trainings side by side, interrupted and resumed, give the bits of tra
 }
 
 TEST_CASE("a training by programs that were copied out of their checkout has their commit",
-          "[train]") {
+          "[train][night]") {
   const std::filesystem::path built = std::filesystem::path(program()).parent_path();
   const std::string commit = contents(built / "attnbench.commit");
   if (commit.empty()) {
