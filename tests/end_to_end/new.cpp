@@ -207,7 +207,8 @@ TEST_CASE("the mechanism that new writes compiles in the tree, warnings and all"
   }
 }
 
-TEST_CASE("the plugin that new writes is built, checked, listed, run and drawn", "[program][new]") {
+TEST_CASE("the plugin that new writes is built, checked, listed, run and drawn",
+          "[program][new][night]") {
   const TemporaryFolder folder(test::build_folder());
   const std::string program = installed().program();
   const auto environment = installed().building_environment();

@@ -140,7 +140,7 @@ TEST_CASE("an installed program draws by its own script", "[program]") {
       script, test::installed_elsewhere().prefix / "share/attnbench/render.py"));
 }
 
-TEST_CASE("an installed program has figures and a page that draws them", "[program]") {
+TEST_CASE("an installed program has figures and a page that draws them", "[program][night]") {
   // What the launcher prepares; elsewhere the tests before hold what is said without it.
   const std::filesystem::path launchers = test::source_folder() + "/build/venv";
   if (!std::filesystem::exists(launchers / ".ready")) return;

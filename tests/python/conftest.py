@@ -12,6 +12,9 @@ import pytest
 Tensor = Any
 FIXTURES = Path(__file__).resolve().parent.parent / "reports/fixtures"
 
+# Examples of documents, which measure for longer than the rest.
+at_night = pytest.mark.skipif(os.environ.get("ATTNBENCH_TEST_TIER") != "full", reason="at night")
+
 
 @dataclass(frozen=True)
 class Stand:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas
 import pytest
 from attnbench.running import flags_of
-from conftest import FIXTURES, Stand
+from conftest import FIXTURES, Stand, at_night
 from test_prepared import prepare_listops
 from test_run import TINY
 
@@ -42,6 +42,7 @@ def test_the_public_names_alone_are_shown() -> None:
     assert attnbench.__version__.count(".") == 2
 
 
+@at_night
 def test_examples_of_the_docstrings(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("monday", "tuesday"):
         Path("runs", name).mkdir(parents=True)

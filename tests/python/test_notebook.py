@@ -8,17 +8,17 @@ from __future__ import annotations
 import base64
 import importlib.util
 import io
-import os
 from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import FIXTURES
+from conftest import FIXTURES, at_night
 from matplotlib.image import imread
 from nbclient import NotebookClient
 from test_run import SHORT, TINY
 
 
+@at_night
 def test_a_notebook_shows_table_and_progress(program: str, tmp_path: Path) -> None:
     book = nbformat.v4.new_notebook()  # type: ignore[no-untyped-call]
     code = f"""
@@ -38,10 +38,9 @@ table[["label", "length", "median_seconds"]]
     assert "median_seconds" in book.cells[0].outputs[2].data["text/html"]
 
 
+@at_night
 @pytest.mark.parametrize("name", ["first_steps", "my_mechanism"])
 def test_the_notebooks_of_the_documents(name: str, program: str, tmp_path: Path) -> None:
-    if os.environ.get("ATTNBENCH_TEST_TIER") != "full":
-        pytest.skip("at night: it measures, and checks every property of a mechanism")
     file = FIXTURES.parents[2] / f"docs/{name}.ipynb"
     book = nbformat.read(file, as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in book.cells)

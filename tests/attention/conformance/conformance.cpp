@@ -43,9 +43,12 @@ class OneThread {
   const int threads_;
 };
 
-/// Of tensor operations alone, which have the narrow dtypes from LibTorch.
-bool is_plain(const Implementation& implementation) {
-  return implementation.name == "composite" || implementation.name == "scan";
+/// Which implementations of tensor operations alone take part: composite, scan.
+enum class Plain { none, composite, all };
+
+bool takes_part(const Implementation& implementation, Plain plain) {
+  if (implementation.name == "composite") return plain != Plain::none;
+  return implementation.name != "scan" || plain == Plain::all;
 }
 
 /// The property that calls the definition some fifty times.
@@ -58,15 +61,15 @@ void leave_out_slopes(conformance::CheckOptions& options) {
   std::erase(options.only, slopes);
 }
 
-/// Each implementation in each pattern, plain ones or none of them; returns how many properties
-/// held. By day slopes are those of the composite form alone, to which `equals_composite` holds the
-/// gradients of the others.
+/// Each implementation that takes part, in each pattern; returns how many properties held. By day
+/// slopes are those of the composite form alone, to which `equals_composite` holds the gradients of
+/// the others.
 int check_entry(const std::string& name, Dtype dtype, const conformance::CheckOptions& asked,
-                bool plain) {
+                Plain plain) {
   const Entry& entry = registry().entry(name);
   int held = 0;
   for (const Implementation& implementation : entry.implementations) {
-    if (!plain && is_plain(implementation)) continue;
+    if (!takes_part(implementation, plain)) continue;
     const bool composite = &implementation == &entry.implementations.front();
     conformance::CheckOptions options = asked;
     if (!composite && !at_night()) leave_out_slopes(options);
@@ -84,12 +87,15 @@ int check_entry(const std::string& name, Dtype dtype, const conformance::CheckOp
   return held;
 }
 
-/// By day plain implementations are left out in the narrow dtypes, where any other has properties.
+/// By day plain implementations are left out in the narrow dtypes, which they have from LibTorch,
+/// and scan where options are chosen, unless no other has properties.
 void check_some_hold(const std::string& name, Dtype dtype,
                      const conformance::CheckOptions& options = {}) {
-  const bool plain = dtype == Dtype::float64 || at_night();
+  Plain plain = options.options.empty() ? Plain::all : Plain::composite;
+  if (dtype != Dtype::float64) plain = Plain::none;
+  if (at_night()) plain = Plain::all;
   int held = check_entry(name, dtype, options, plain);
-  if (held == 0 && !plain) held = check_entry(name, dtype, options, true);
+  if (held == 0 && plain != Plain::all) held = check_entry(name, dtype, options, Plain::all);
   CHECK(held > 0);
 }
 

@@ -217,7 +217,8 @@ TEST_CASE("a model learns a regular text, and its record is that of a language m
   CHECK(metrics["bytes_per_second"].get<double>() > 0);
 }
 
-TEST_CASE("a model of ids that a tokeniser wrote has perplexities, and no bits per byte", "[lm]") {
+TEST_CASE("a model of ids that a tokeniser wrote has perplexities, and no bits per byte",
+          "[lm][night]") {
   // Ids as uint32 beyond 2^16, each of which follows from the one before.
   std::string ids;
   for (std::uint32_t i = 0; i < 4000; ++i) {
