@@ -95,6 +95,8 @@ def test_several_cells_are_refused_before_any_is_measured() -> None:
     for several in ([0.1, 0.2], (0.1, 0.2), range(3), []):
         with pytest.raises(ValueError, match="slope: [023] values; expected one, for one cell"):
             attnbench.measure(mine, T, T, T, slope=several, program="/nowhere")
+    with pytest.raises(attnbench.ProgramNotFound):  # a flag that takes several
+        attnbench.measure(mine, T, T, T, fail_on=["wrong", "crashed"], program="/nowhere")
     with pytest.raises(ValueError, match="[0-9]+ cells; expected one value of each option"):
         _cell(FIXTURES / "decode.json")  # as of slope="0.1,0.2"
 

@@ -13,7 +13,7 @@ from attnbench.errors import ProgramFailed
 from attnbench.program import Program, find_program
 from attnbench.progress import Event, choose
 from attnbench.results import Object, load
-from attnbench.running import REPEATED, measured, plain
+from attnbench.running import REPEATED, flag_of, measured, plain
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -112,7 +112,7 @@ def measure(
         raise ValueError(f"{', '.join(twice)}: said by the tensors, by causal and by backward")
     for name, value in options.items():
         several = plain(value)
-        if isinstance(several, list) and len(several) != 1 and f"--{name}" not in REPEATED:
+        if isinstance(several, list) and len(several) != 1 and flag_of(name) not in REPEATED:
             raise ValueError(f"{name}: {len(several)} values; expected one, for one cell")
     with tempfile.TemporaryDirectory(prefix="attnbench-") as folder:
         more = {"out": Path(folder) / "run", "no_report": True, "no_ceilings": True, **options}

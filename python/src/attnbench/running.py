@@ -116,11 +116,16 @@ def _thing(entry: Any) -> Any:
     return entry.get("use") if isinstance(entry, dict) else entry
 
 
+def flag_of(name: str) -> str:
+    """The program's flag of a keyword: fail_on is --fail-on, with_ is --with."""
+    return "--" + name.rstrip("_").replace("_", "-")
+
+
 def flags_of(options: Mapping[str, Any]) -> list[str]:
     """`--flag=value` of keyword options, as the command line takes them."""
     words: list[str] = []
     for name, given in options.items():
-        flag, value = "--" + name.rstrip("_").replace("_", "-"), plain(given)
+        flag, value = flag_of(name), plain(given)
         if name == "set":
             if not isinstance(value, dict):
                 raise ValueError(f'set={given!r}: expected a dict such as {{"length": [256, 512]}}')
