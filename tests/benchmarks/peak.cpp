@@ -9,7 +9,7 @@
 
 #include "attention/kernels/cpu/product/multiply.hpp"
 #include "attention/kernels/cpu/simd/amx.hpp"
-#include "attention/kernels/cpu/softmax/amx_tile.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_tile.hpp"
 #include "harness/measure/cpu_loops.hpp"
 #include "tests/benchmarks/aligned.hpp"
 #include "tests/benchmarks/token_scan.hpp"
@@ -21,13 +21,6 @@ namespace {
 namespace amx = kernels::amx;
 
 #if defined(__x86_64__)
-
-#define ATTNBENCH_AVX512_BF16 \
-  __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,avx2,fma")))
-
-bool has_avx512_bf16() {
-  return kernels::best_isa() >= kernels::Isa::avx512 && __builtin_cpu_supports("avx512bf16");
-}
 
 /// 12 chains of vdpbf16ps: 64 operations each.
 ATTNBENCH_AVX512_BF16 float dot_chains(std::int64_t rounds) {
@@ -43,7 +36,7 @@ ATTNBENCH_AVX512_BF16 float dot_chains(std::int64_t rounds) {
 }
 
 /// Four products of tiles, as many as a kernel has sums: 16 x 16 x 32 multiply-adds each.
-ATTNBENCH_AMX float tile_chains(std::int64_t rounds) {
+ATTNBENCH_AVX512_BF16 float tile_chains(std::int64_t rounds) {
   amx::configure();
   amx::zero<0>();
   amx::zero<1>();
@@ -67,7 +60,7 @@ ATTNBENCH_AVX512_BF16 void bfloat16_weights(const float* from, float* to, std::i
   for (std::int64_t i = 0; i < count; i += 2 * S::lanes) {
     const auto low = S::exp2_by_scaling<3>(S::load(from + i));
     const auto high = S::exp2_by_scaling<3>(S::load(from + i + S::lanes));
-    const amx::Words both = amx::rounded_words(low, high);
+    const kernels::bfloat16::Words both = kernels::bfloat16::rounded_words(low, high);
     __builtin_memcpy(to + i / 2, &both, sizeof both);
   }
 }
@@ -120,7 +113,8 @@ Loop loop_of(Unit unit) {
     return {loop, 2.0 * static_cast<double>(product_rows * product_depth * columns)};
   }
 #if defined(__x86_64__)
-  if (unit == Unit::dot_bfloat16 && has_avx512_bf16()) return {dot_chains, 12.0 * 64};
+  if (unit == Unit::dot_bfloat16 && kernels::best_isa() >= kernels::Isa::avx512_bf16)
+    return {dot_chains, 12.0 * 64};
   if (unit == Unit::tile_bfloat16 && amx::usable()) return {tile_chains, 4.0 * 2 * 16 * 16 * 32};
 #endif
   return {};
@@ -201,7 +195,7 @@ double exponential_peak(kernels::ThreadTeam& team) {
 
 double bfloat16_weight_peak(kernels::ThreadTeam& team) {
 #if defined(__x86_64__)
-  if (has_avx512_bf16()) return raising_peak(bfloat16_weights, team);
+  if (kernels::best_isa() >= kernels::Isa::avx512_bf16) return raising_peak(bfloat16_weights, team);
 #endif
   return 0;
 }

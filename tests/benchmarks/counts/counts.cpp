@@ -52,6 +52,8 @@ const char* isa_name() {
       return "avx2";
     case Isa::avx512:
       return "avx512";
+    case Isa::avx512_bf16:
+      return "avx512_bf16";
     case Isa::amx:
       return "amx";
   }

@@ -10,19 +10,10 @@
 
 #include "attention/kernels/cpu/simd/simd.hpp"
 
-#define ATTNBENCH_AMX                                                           \
-  __attribute__((                                                               \
-      target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,avx2,fma,amx-tile," \
-             "amx-bf16")))
-
 namespace attnbench::kernels::amx {
 
-constexpr std::int64_t rows = 16;   ///< of a tile
-constexpr std::int64_t depth = 32;  ///< bfloat16 numbers of a tile's row
-
-/// Whether this machine has AMX with bfloat16, AVX512_BF16 and AVX512_VBMI, and its system lets
-/// this process use them: Linux keeps the tiles' state of those alone that ask for it, which this
-/// does.
+/// Whether this machine has AMX with bfloat16, and its system lets this process use it: Linux keeps
+/// the tiles' state of those alone that ask for it, which this does.
 bool usable();
 
 #if defined(__x86_64__)

@@ -16,7 +16,12 @@ namespace {
 Isa detected() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-    return amx::usable() ? Isa::amx : Isa::avx512;
+    if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vbmi")) {
+      return Isa::avx512;
+    }
+    if (amx::usable()) return Isa::amx;
+    // Intel's processors multiply pairs by vdpbf16ps at half the rate of floats, AMD's at twice.
+    return __builtin_cpu_is("amd") ? Isa::avx512_bf16 : Isa::avx512;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;
   return Isa::baseline;

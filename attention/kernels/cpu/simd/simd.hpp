@@ -19,6 +19,8 @@
 #if defined(__x86_64__)
 #define ATTNBENCH_AVX2 __attribute__((target("avx2,fma")))
 #define ATTNBENCH_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+#define ATTNBENCH_AVX512_BF16 \
+  __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,avx2,fma")))
 #else
 #define ATTNBENCH_AVX2
 #define ATTNBENCH_AVX512
@@ -259,9 +261,10 @@ constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {
   return (count + lanes - 1) / lanes * lanes;
 }
 
-/// neon: that of aarch64, whose processors all have it: there it is the baseline. amx: AVX-512 with
-/// AVX512_BF16 and AMX_BF16, whose tiles only bfloat16 kernels use.
-enum class Isa { baseline, neon, avx2, avx512, amx };
+/// neon: that of aarch64, whose processors all have it: there it is the baseline. avx512_bf16:
+/// AVX-512 with AVX512_BF16 and AVX512_VBMI, where it is faster than floats; amx: AMX_BF16 beside
+/// them. Both are of use to bfloat16 kernels alone.
+enum class Isa { baseline, neon, avx2, avx512, avx512_bf16, amx };
 
 /// The widest instruction set that this machine has and `limit_isa` allows.
 Isa best_isa();

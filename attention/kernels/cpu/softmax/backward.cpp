@@ -1,5 +1,5 @@
 #include "attention/kernels/cpu/softmax/backward.hpp"
-#include "attention/kernels/cpu/softmax/amx.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16.hpp"
 #include "attention/kernels/cpu/softmax/gradient_items.hpp"
 #include "attention/kernels/softmax.hpp"
 
@@ -140,7 +140,7 @@ template <class T>
 BackwardEngine<T> engine_of(const SoftmaxSizes& sizes) {
   using R = Compute<T>;
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (amx_takes(sizes)) return softmax_backward_amx(sizes);
+    if (bfloat16_takes(sizes)) return softmax_backward_bfloat16(sizes);
   }
   return {{gradient_queries, gradient_keys, padded(sizes.head_dim, sizeof(R)), false},
           scratch_bytes<R>(sizes),

@@ -13,9 +13,9 @@ namespace attnbench::kernels {
 
 /// Parts that the keys of one head are dealt into, tile by tile, where there are too few heads for
 /// this many items. Each costs a dq.
-inline std::int64_t key_parts(const SoftmaxSizes& sizes, std::int64_t key_tile) {
+inline std::int64_t key_parts(const SoftmaxSizes& sizes, std::int64_t tile) {
   constexpr std::int64_t wanted_items = 8;
-  const std::int64_t tiles = (sizes.key_length + key_tile - 1) / key_tile;
+  const std::int64_t tiles = (sizes.key_length + tile - 1) / tile;
   return std::clamp<std::int64_t>(wanted_items / (sizes.batch * sizes.kv_heads), 1,
                                   std::max<std::int64_t>(tiles, 1));
 }

@@ -1,5 +1,5 @@
 #include "attention/kernels/softmax.hpp"
-#include "attention/kernels/cpu/softmax/amx.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16.hpp"
 #include "attention/kernels/cpu/softmax/few.hpp"
 #include "attention/kernels/cpu/softmax/forward.hpp"
 #include "attention/kernels/cpu/softmax/items.hpp"
@@ -149,7 +149,7 @@ ATTNBENCH_AVX512 void forward_avx512(const ForwardCall<T>& call, void* scratch,
 template <class T>
 ForwardEngine<T> engine_of(const SoftmaxSizes& sizes) {
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (amx_takes(sizes) && sizes.length > few_queries) return softmax_forward_amx(sizes);
+    if (bfloat16_takes(sizes) && sizes.length > few_queries) return softmax_forward_bfloat16(sizes);
   }
   if (slots_take(sizes)) return softmax_forward_slots<T>(sizes);
   // A narrow band's keys are shared by neighbouring items: the longer they are, the fewer.

@@ -15,13 +15,11 @@ using namespace attnbench::kernels::test;
 namespace {
 
 template <class T>
-void compare(const SoftmaxSizes& sizes, double spread = 1.0, bool masked = false, int threads = 2) {
-  Problem<T> problem(sizes, spread, masked);
+void check(Problem<T>& problem, const Expected& expected, int threads) {
+  const SoftmaxSizes& sizes = problem.sizes;
   problem.forward(threads);
   problem.backward(threads);
-  const Expected expected = define(problem);
-  CAPTURE(sizes.length, sizes.key_length, sizes.head_dim, sizes.value_dim, sizes.left, sizes.right,
-          sizes.offset, sizes.bias_reach, spread, masked, threads);
+  CAPTURE(static_cast<int>(best_isa()));
   CHECK(relative_rms(problem.out, expected.out) < Bars<T>::forward);
   // One visible key leaves no gradient for q and k: what is left of it is rounding.
   if (sizes.left + sizes.right > 0 && sizes.key_length > 1) {
@@ -32,6 +30,21 @@ void compare(const SoftmaxSizes& sizes, double spread = 1.0, bool masked = false
     }
   }
   CHECK(relative_rms(problem.dv, expected.dv) < Bars<T>::backward);
+}
+
+/// By the widest instruction set that is allowed; where that is AMX, bfloat16 without it, too.
+template <class T>
+void compare(const SoftmaxSizes& sizes, double spread = 1.0, bool masked = false, int threads = 2) {
+  Problem<T> problem(sizes, spread, masked);
+  const Expected expected = define(problem);
+  CAPTURE(sizes.length, sizes.key_length, sizes.head_dim, sizes.value_dim, sizes.left, sizes.right,
+          sizes.offset, sizes.bias_reach, spread, masked, threads);
+  check(problem, expected, threads);
+  if (std::is_same_v<T, BFloat16> && best_isa() == Isa::amx) {
+    limit_isa(Isa::avx512_bf16);
+    check(problem, expected, threads);
+    limit_isa(Isa::amx);
+  }
 }
 
 struct Band {
@@ -162,7 +175,7 @@ TEMPLATE_TEST_CASE("kernels softmax: keys split among workers", "", float, doubl
 }
 
 TEST_CASE("kernels softmax: every instruction set gives the same numbers") {
-  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::amx}) {
+  for (const Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
     limit_isa(isa);
     CAPTURE(static_cast<int>(best_isa()));
     compare<float>(square(2, 43, true));

@@ -1,18 +1,18 @@
-// The forward pass of the tiled softmax on AMX: both products by tiles of bfloat16, sums and
+// The forward pass of the tiled softmax of bfloat16 numbers: both products by pairs, sums and
 // weights in float. Queries are taken as they lie, keys transposed and values paired once for an
 // item; scores and weights of 32 queries stay in the first cache.
 //
 // Where the norms of queries and keys keep every score in reach of a fixed point, weights need no
-// maximum and are computed beside the tiles' products (amx_units.hpp); elsewhere after
+// maximum and are computed beside the tiles' products (bfloat16_units.hpp); elsewhere after
 // them, in float, from the greatest score seen so far. Which of both depends on the numbers alone:
 // the norms of 32 queries and of a tile of keys, hidden ones among them. So a later token may
 // decide how the queries beside it are rounded.
-#include "attention/kernels/cpu/softmax/amx.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16.hpp"
 
 #if defined(__x86_64__)
-#include "attention/kernels/cpu/softmax/amx_reach.hpp"
-#include "attention/kernels/cpu/softmax/amx_units.hpp"
-#include "attention/kernels/cpu/softmax/amx_view.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_reach.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_units.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_view.hpp"
 #endif
 
 namespace attnbench::kernels {
@@ -21,12 +21,13 @@ namespace attnbench::kernels {
 
 namespace {
 
-using amx::Behind;
-using amx::Bits;
-using amx::block;
-using amx::hide_scores;
-using amx::hide_weights;
-using amx::View;
+using bfloat16::Behind;
+using bfloat16::Bits;
+using bfloat16::block;
+using bfloat16::hide_scores;
+using bfloat16::hide_weights;
+using bfloat16::Square;
+using bfloat16::View;
 using S = Simd<float, 64>;
 
 constexpr std::int64_t key_tile = 256;          // keys of one tile of the algorithm
@@ -45,8 +46,8 @@ struct Scratch {
   float* nowhere;               // [16, 16], for what is not wanted
 
   Scratch(Workspace& space, const SoftmaxSizes& sizes, const Cut& cut)
-      : dim(rounded(sizes.head_dim, amx::depth)),
-        value_dim(rounded(sizes.value_dim, amx::depth)),
+      : dim(rounded(sizes.head_dim, bfloat16::depth)),
+        value_dim(rounded(sizes.value_dim, bfloat16::depth)),
         q(space.take<Bits>(cut.room * dim)),
         out(space.take<float>(cut.room * value_dim)),
         greatest(space.take<float>(cut.room)),
@@ -55,10 +56,10 @@ struct Scratch {
         sums(space.take<float>(cut.room * S::lanes)),
         keys(space.take<Bits>(key_tile * dim)),
         values(space.take<Bits>(key_tile * value_dim)),
-        ones(space.take<Bits>(amx::tile_numbers)),
+        ones(space.take<Bits>(bfloat16::tile_numbers)),
         scores(space.take<float>(block * key_tile)),
         weights(space.take<Bits>(block * key_tile)),
-        nowhere(space.take<float>(amx::rows * amx::rows)) {}
+        nowhere(space.take<float>(bfloat16::rows * bfloat16::rows)) {}
 };
 
 std::size_t scratch_bytes(const SoftmaxSizes& sizes, const Cut& cut) {
@@ -97,7 +98,7 @@ ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t ro
     const auto high = S::exp2_by_scaling<3>(S::load(scores + k + S::lanes) * factor - base);
     total[0] += low;
     total[1] += high;
-    const amx::Words both = amx::rounded_pairs(low, high);
+    const bfloat16::Words both = bfloat16::rounded_pairs(low, high);
     __builtin_memcpy(s.weights + i * key_tile + k, &both, sizeof both);
   }
   total[0] += total[1];
@@ -113,15 +114,18 @@ ATTNBENCH_INLINE void take_row(const Scratch& s, std::int64_t i, std::int64_t ro
 }
 
 /// 32 queries against a tile of keys: all scores, their greatest, then weights and sums.
-ATTNBENCH_INLINE void take_block(const Scratch& s, const View& view, std::int64_t i,
-                                 const Range& columns, float factor) {
-  const std::int64_t key_blocks = s.dim / amx::depth;
-  const std::int64_t value_blocks = s.value_dim / amx::depth;
+template <class Products>
+ATTNBENCH_INLINE void take_block(Products& products, const Scratch& s, const View& view,
+                                 std::int64_t i, const Range& columns, float factor) {
+  const std::int64_t key_blocks = s.dim / bfloat16::depth;
+  const std::int64_t value_blocks = s.value_dim / bfloat16::depth;
   for (std::int64_t k = columns.begin; k < columns.end; k += block) {
-    const Bits* const right = s.keys + k / amx::rows * key_blocks * amx::tile_numbers;
-    amx::multiply_square<false>(key_blocks, s.q + i * s.dim, s.dim, right,
-                                right + key_blocks * amx::tile_numbers, 1, s.scores + k, key_tile);
+    const Bits* const right = s.keys + k / bfloat16::rows * key_blocks * bfloat16::tile_numbers;
+    products.template square<false>(key_blocks, s.q + i * s.dim, s.dim, block, right,
+                                    right + key_blocks * bfloat16::tile_numbers, 1,
+                                    Square::of(s.scores + k, key_tile));
   }
+  products.end();
   hide_scores(view, i, columns, s.scores, key_tile);
   float greatest[block];
   for (std::int64_t r = 0; r < block; ++r) {
@@ -130,11 +134,13 @@ ATTNBENCH_INLINE void take_block(const Scratch& s, const View& view, std::int64_
   for (std::int64_t r = 0; r < block; ++r) take_row(s, r, i + r, columns, factor, greatest[r]);
   for (std::int64_t d = 0; d < value_blocks; ++d) {
     const Bits* const right =
-        s.values + (columns.begin / block * value_blocks + d) * 2 * amx::tile_numbers;
-    amx::multiply_square<true>((columns.end - columns.begin) / block, s.weights + columns.begin,
-                               key_tile, right, right + amx::tile_numbers, 2 * value_blocks,
-                               s.out + i * s.value_dim + d * amx::depth, s.value_dim);
+        s.values + (columns.begin / block * value_blocks + d) * 2 * bfloat16::tile_numbers;
+    products.template square<true>((columns.end - columns.begin) / block, s.weights + columns.begin,
+                                   key_tile, block, right, right + bfloat16::tile_numbers,
+                                   2 * value_blocks,
+                                   Square::of(s.out + i * s.value_dim + d * block, s.value_dim));
   }
+  products.end();
 }
 
 /// Whether no score of 32 queries with keys of such a norm can leave the reach of words, and none
@@ -142,7 +148,7 @@ ATTNBENCH_INLINE void take_block(const Scratch& s, const View& view, std::int64_
 ATTNBENCH_INLINE bool in_reach(const Scratch& s, std::int64_t i, float key_reach) {
   for (std::int64_t r = i; r < i + block; ++r) {
     const bool fresh = s.greatest[r] == -std::numeric_limits<float>::infinity();
-    if (!((fresh || s.greatest[r] == 0) && s.norms[r] * key_reach <= amx::PowerTable::reach)) {
+    if (!((fresh || s.greatest[r] == 0) && s.norms[r] * key_reach <= bfloat16::PowerTable::reach)) {
       return false;
     }
   }
@@ -158,17 +164,18 @@ ATTNBENCH_INLINE void finish_rows(const ForwardCall<BFloat16>& call, const Forwa
     const float* const sums = s.out + i * s.value_dim;
     BFloat16* const out = call.in.out.at(item.b, item.h, t0 + i);
     const auto factor = S::broadcast(s.sum[i] == 0 ? 0.0F : 1 / s.sum[i]);
-    for (std::int64_t d = 0; d < s.value_dim; d += amx::depth) {
-      const amx::Words row =
-          amx::rounded_words(factor * S::load(sums + d), factor * S::load(sums + d + S::lanes));
+    for (std::int64_t d = 0; d < s.value_dim; d += bfloat16::depth) {
+      const bfloat16::Words row = bfloat16::rounded_words(factor * S::load(sums + d),
+                                                          factor * S::load(sums + d + S::lanes));
       __builtin_memcpy(static_cast<void*>(out + d), &row, sizeof row);
     }
     write_lse(call, item, t0 + i, s.greatest[i], s.sum[i]);
   }
 }
 
-ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
-                               const ForwardItem& item) {
+template <class Products>
+ATTNBENCH_INLINE void forward_item(const ForwardCall<BFloat16>& call, void* scratch,
+                                   const ForwardItem& item) {
   const SoftmaxSizes& sizes = call.sizes;
   Workspace space(scratch, scratch_bytes(sizes, call.cut));
   const Scratch s(space, sizes, call.cut);
@@ -181,36 +188,36 @@ ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
   const Bits flip = sizes.scale < 0 ? 0x8000 : 0;
   const auto factor = static_cast<float>(std::fabs(sizes.scale) * log2_of_e);
   const std::int64_t whole = rounded(rows, block);
-  amx::pack_left(call.in.q.at(item.b, item.h, t0), call.in.q.row_stride, rows, sizes.head_dim, flip,
-                 s.q, whole, s.dim);
+  bfloat16::pack_left(call.in.q.at(item.b, item.h, t0), call.in.q.row_stride, rows, sizes.head_dim,
+                      flip, s.q, whole, s.dim);
   std::fill_n(s.out, whole * s.value_dim, 0.0F);
   std::fill_n(s.greatest, whole, -std::numeric_limits<float>::infinity());
   std::fill_n(s.sums, whole * S::lanes, 0.0F);
 
-  amx::norms_of(s.q, whole, s.dim, s.norms);
-  std::fill_n(s.ones, amx::tile_numbers, Bits{0});
-  for (std::int64_t r = 0; r < amx::rows; ++r) {
-    std::fill_n(s.ones + r * amx::depth, 2, Bits{0x3F80});
+  bfloat16::norms_of(s.q, whole, s.dim, s.norms);
+  std::fill_n(s.ones, bfloat16::tile_numbers, Bits{0});
+  for (std::int64_t r = 0; r < bfloat16::rows; ++r) {
+    std::fill_n(s.ones + r * bfloat16::depth, 2, bfloat16::one);
   }
 
-  static const amx::PowerTable table;
+  static const bfloat16::PowerTable table;
   static const Behind behind;
-  const amx::Powers powers(table, factor);
-  const amx::UnitSides sides{s.dim, s.value_dim, s.q, s.keys, s.values, s.ones, s.out, s.sums};
-  const amx::UnitScratch unit_scratch{s.scores, s.weights, s.nowhere};
-  amx::configure();
+  const bfloat16::Powers powers(table, factor);
+  const bfloat16::UnitSides sides{s.dim, s.value_dim, s.q, s.keys, s.values, s.ones, s.out, s.sums};
+  const bfloat16::UnitScratch unit_scratch{s.scores, s.weights};
+  Products products(s.nowhere);
   const Range tiles = tiles_of(sizes, call.cut, item, key_tile);
   for (std::int64_t s0 = tiles.begin * key_tile; s0 < tiles.end * key_tile; s0 += key_tile) {
     const std::int64_t keys = std::min(key_tile, sizes.key_length - s0);
-    amx::GreatestSquare square;
-    amx::pack_right_transposed(call.in.k.at(item.b, kv, s0), call.in.k.row_stride, keys,
-                               sizes.head_dim, s.keys, key_tile, square);
-    amx::pack_right<amx::rows>(call.in.v.at(item.b, kv, s0), call.in.v.row_stride, keys,
-                               sizes.value_dim, s.values, key_tile);
+    bfloat16::GreatestSquare square;
+    bfloat16::pack_right_transposed(call.in.k.at(item.b, kv, s0), call.in.k.row_stride, keys,
+                                    sizes.head_dim, s.keys, key_tile, square);
+    bfloat16::pack_right<bfloat16::rows>(call.in.v.at(item.b, kv, s0), call.in.v.row_stride, keys,
+                                         sizes.value_dim, s.values, key_tile);
     const View view{sizes, mask == nullptr ? nullptr : mask + s0, t0, s0, keys};
     // A little more than the product of the norms, for they are rounded.
     const float key_reach = 1.001F * factor * std::sqrt(square.greatest());
-    amx::Unit units[most_rows / block];
+    bfloat16::Unit units[most_rows / block];
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < rows; i += block) {
       const Range columns = view.columns_of(i);
@@ -218,14 +225,14 @@ ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
       if (in_reach(s, i, key_reach)) {
         units[count++] = {i, columns, !view.inside(i, columns)};
       } else {
-        take_block(s, view, i, columns, factor);
+        take_block(products, s, view, i, columns, factor);
       }
     }
-    amx::take_units(units, count, sides, unit_scratch, powers,
-                    [&](const amx::Unit& unit, Bits* weights)
-                        ATTNBENCH_INLINE_LAMBDA { hide_weights(view, behind, unit, weights); });
+    bfloat16::take_units(products, units, count, sides, unit_scratch, powers,
+                         [&](const bfloat16::Unit& unit, Bits* weights) ATTNBENCH_INLINE_LAMBDA {
+                           hide_weights(view, behind, unit, weights);
+                         });
   }
-  amx::release();
   for (std::int64_t i = 0; i < rows; ++i) {
     s.sum[i] = S::sum(S::load(s.sums + i * S::lanes));
     // A query that saw no key here must not hold up those that saw small scores in other parts.
@@ -238,16 +245,25 @@ ATTNBENCH_AMX void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
   }
 }
 
+ATTNBENCH_AVX512_BF16 void forward_amx(const ForwardCall<BFloat16>& call, void* scratch,
+                                       const ForwardItem& item) {
+  forward_item<bfloat16::TileProducts>(call, scratch, item);
+}
+ATTNBENCH_AVX512_BF16 void forward_vectors(const ForwardCall<BFloat16>& call, void* scratch,
+                                           const ForwardItem& item) {
+  forward_item<bfloat16::VectorProducts>(call, scratch, item);
+}
+
 }  // namespace
 
-ForwardEngine<BFloat16> softmax_forward_amx(const SoftmaxSizes& sizes) {
+ForwardEngine<BFloat16> softmax_forward_bfloat16(const SoftmaxSizes& sizes) {
   const Cut cut = cut_of(sizes, 2 * block, most_rows / (2 * block));
-  return {cut, scratch_bytes(sizes, cut), forward_amx};
+  return {cut, scratch_bytes(sizes, cut), best_isa() == Isa::amx ? forward_amx : forward_vectors};
 }
 
 #else
 
-ForwardEngine<BFloat16> softmax_forward_amx(const SoftmaxSizes&) { return {}; }
+ForwardEngine<BFloat16> softmax_forward_bfloat16(const SoftmaxSizes&) { return {}; }
 
 #endif
 

@@ -1,24 +1,25 @@
-// What only the bfloat16 softmax on AMX does: weights in words of fixed point where norms bound the
-// scores, and how that meets blocks whose scores are out of reach. All of it is skipped where this
-// machine has no AMX, but for the comparisons with the definition.
+// What only the bfloat16 softmax by products of pairs does: weights in words of fixed point where
+// norms bound the scores, and how that meets blocks whose scores are out of reach. All of it is
+// skipped where this machine has no such products, but for the comparisons with the definition.
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "attention/kernels/cpu/simd/simd.hpp"
 #include "attention/kernels/softmax.hpp"
 #include "tests/attention/kernels/closeness.hpp"
 #include "tests/attention/kernels/softmax_problem.hpp"
 
 #if defined(__x86_64__)
-#include "attention/kernels/cpu/softmax/amx_reach.hpp"
-#include "attention/kernels/cpu/softmax/amx_weights.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_reach.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_weights.hpp"
 #endif
 
-#define NEEDS_AMX()                                         \
-  if (!amx::usable()) {                                     \
-    WARN("needs AMX: this machine or its system has none"); \
-    return;                                                 \
+#define NEEDS_PAIRS()                                               \
+  if (best_isa() < Isa::avx512_bf16) {                              \
+    WARN("needs AVX512_BF16: this machine or its system has none"); \
+    return;                                                         \
   }
 
 using namespace attnbench::kernels;
@@ -51,10 +52,19 @@ void scale_rows(std::vector<BFloat16>& x, std::int64_t length, std::int64_t firs
   }
 }
 
-/// Output and logarithms of sums, whichever path each block takes.
-void compare(Problem<BFloat16>& problem) {
+/// Calls `body` with AMX where there is one, and without it.
+template <class Body>
+void by_each_unit(const Body& body) {
+  for (const Isa isa : {Isa::amx, Isa::avx512_bf16}) {
+    limit_isa(isa);
+    CAPTURE(static_cast<int>(best_isa()));
+    body();
+  }
+  limit_isa(Isa::amx);
+}
+
+void check(Problem<BFloat16>& problem, const Expected& expected) {
   problem.forward(2);
-  const Expected expected = define(problem);
   CHECK(relative_rms(problem.out, expected.out) < Bars<BFloat16>::forward);
   for (std::size_t i = 0; i < problem.lse.size(); ++i) {
     const bool blind = std::isinf(expected.lse[i]);
@@ -64,6 +74,12 @@ void compare(Problem<BFloat16>& problem) {
   }
 }
 
+/// Output and logarithms of sums, whichever path each block takes.
+void compare(Problem<BFloat16>& problem) {
+  const Expected expected = define(problem);
+  by_each_unit([&] { check(problem, expected); });
+}
+
 }  // namespace
 
 #if defined(__x86_64__)
@@ -71,9 +87,9 @@ void compare(Problem<BFloat16>& problem) {
 namespace {
 
 /// 32 weights, in the order of their scores.
-ATTNBENCH_AMX void weights_of(const float* scores, float factor, double* weights) {
-  static const amx::PowerTable table;
-  const amx::Words words = amx::Powers(table, factor).of(scores);
+ATTNBENCH_AVX512_BF16 void weights_of(const float* scores, float factor, double* weights) {
+  static const bfloat16::PowerTable table;
+  const bfloat16::Words words = bfloat16::Powers(table, factor).of(scores);
   for (int j = 0; j < 32; ++j) {
     const std::uint32_t bits = words[j < 16 ? 2 * j : 2 * (j - 16) + 1];
     weights[j] = double{std::bit_cast<float>(bits << 16)};
@@ -81,27 +97,27 @@ ATTNBENCH_AMX void weights_of(const float* scores, float factor, double* weights
 }
 
 /// The square of the greatest norm, as packing `count` rows finds it.
-ATTNBENCH_AMX float square_of(const std::vector<BFloat16>& numbers, std::int64_t count,
-                              std::int64_t width, amx::Bits* packed) {
-  amx::GreatestSquare square;
-  amx::pack_right_transposed(numbers.data(), width, count, width, packed, (count + 15) / 16 * 16,
-                             square);
+ATTNBENCH_AVX512_BF16 float square_of(const std::vector<BFloat16>& numbers, std::int64_t count,
+                                      std::int64_t width, bfloat16::Bits* packed) {
+  bfloat16::GreatestSquare square;
+  bfloat16::pack_right_transposed(numbers.data(), width, count, width, packed,
+                                  (count + 15) / 16 * 16, square);
   return square.greatest();
 }
 /// The norms of rows as tiles take them, filled up to 48.
-ATTNBENCH_AMX void row_norms(const std::vector<BFloat16>& numbers, std::int64_t count,
-                             std::int64_t width, amx::Bits* packed, std::int64_t stride,
-                             float* norms) {
-  amx::pack_left(numbers.data(), width, count, width, 0, packed, 48, stride);
-  amx::norms_of(packed, 48, stride, norms);
+ATTNBENCH_AVX512_BF16 void row_norms(const std::vector<BFloat16>& numbers, std::int64_t count,
+                                     std::int64_t width, bfloat16::Bits* packed,
+                                     std::int64_t stride, float* norms) {
+  bfloat16::pack_left(numbers.data(), width, count, width, 0, packed, 48, stride);
+  bfloat16::norms_of(packed, 48, stride, norms);
 }
 
 }  // namespace
 
-TEST_CASE("kernels softmax on AMX: weights from words, over the whole reach") {
-  NEEDS_AMX();
+TEST_CASE("kernels softmax of bfloat16: weights from words, over the whole reach") {
+  NEEDS_PAIRS();
   for (const float factor : {1.0F, 0.18033688F, 3.7F}) {
-    const double reach = double{amx::PowerTable::reach};
+    const double reach = double{bfloat16::PowerTable::reach};
     const double step = 0.000531;  // a little more than a quarter of a word's last bit
     double worst = 0, errors = 0, squares = 0, count = 0;
     for (double x = -reach; x <= reach; x += 32 * step) {
@@ -126,8 +142,8 @@ TEST_CASE("kernels softmax on AMX: weights from words, over the whole reach") {
   }
 }
 
-TEST_CASE("kernels softmax on AMX: norms, and a NaN among them") {
-  NEEDS_AMX();
+TEST_CASE("kernels softmax of bfloat16: norms, and a NaN among them") {
+  NEEDS_PAIRS();
   for (const std::int64_t width : {32, 43, 128}) {
     const std::int64_t count = width == 43 ? 45 : 48;
     std::mt19937 engine(3);
@@ -143,8 +159,8 @@ TEST_CASE("kernels softmax on AMX: norms, and a NaN among them") {
     double most = 0;
     for (std::int64_t row = 0; row < count; ++row) most = std::max(most, square(row));
     const std::int64_t stride = (width + 31) / 32 * 32;
-    Block memory(static_cast<std::size_t>(2 * 48 * stride) * sizeof(amx::Bits));
-    auto* const packed = static_cast<amx::Bits*>(memory.data());
+    Block memory(static_cast<std::size_t>(2 * 48 * stride) * sizeof(bfloat16::Bits));
+    auto* const packed = static_cast<bfloat16::Bits*>(memory.data());
     CHECK(square_of(numbers, count, width, packed) == Approx(most));
     std::vector<float> norms(48);
     row_norms(numbers, count, width, packed + 48 * stride, stride, norms.data());
@@ -166,7 +182,7 @@ TEST_CASE("kernels softmax on AMX: norms, and a NaN among them") {
 
 #endif
 
-TEST_CASE("kernels softmax on AMX: scores within reach, around it and beyond it") {
+TEST_CASE("kernels softmax of bfloat16: scores within reach, around it and beyond it") {
   for (const std::int64_t length : {31, 64, 300, 530}) {
     for (const bool causal : {false, true}) {
       for (const double spread : {0.5, 2.2, 3.0, 4.0}) {
@@ -178,7 +194,7 @@ TEST_CASE("kernels softmax on AMX: scores within reach, around it and beyond it"
   }
 }
 
-TEST_CASE("kernels softmax on AMX: some queries and some keys beyond reach") {
+TEST_CASE("kernels softmax of bfloat16: some queries and some keys beyond reach") {
   for (const bool causal : {false, true}) {
     for (const std::int64_t first : {0, 40, 256, 300}) {
       CAPTURE(causal, first);
@@ -193,7 +209,7 @@ TEST_CASE("kernels softmax on AMX: some queries and some keys beyond reach") {
   }
 }
 
-TEST_CASE("kernels softmax on AMX: all scores far below 0, or far above it") {
+TEST_CASE("kernels softmax of bfloat16: all scores far below 0, or far above it") {
   for (const float sign : {-1.0F, 1.0F}) {
     for (const float level : {5.0F, 15.6F, 16.0F, 30.0F}) {  // 6, 62, 65 and 230 in base 2
       CAPTURE(sign, level);
@@ -209,7 +225,8 @@ TEST_CASE("kernels softmax on AMX: all scores far below 0, or far above it") {
   }
 }
 
-TEST_CASE("kernels softmax on AMX: a part of the keys that nothing sees beside one far below 0") {
+TEST_CASE(
+    "kernels softmax of bfloat16: a part of the keys that nothing sees beside one far below 0") {
   SoftmaxSizes sizes = sizes_of(40, 2100, false);
   sizes.heads = sizes.kv_heads = 1;
   Problem<BFloat16> problem(sizes, 0.25, true);
@@ -219,7 +236,8 @@ TEST_CASE("kernels softmax on AMX: a part of the keys that nothing sees beside o
   compare(problem);
 }
 
-TEST_CASE("kernels softmax on AMX: what is no number reaches the queries that see it, no other") {
+TEST_CASE(
+    "kernels softmax of bfloat16: what is no number reaches the queries that see it, no other") {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     SoftmaxSizes sizes = sizes_of(300, 300, true);
@@ -230,42 +248,46 @@ TEST_CASE("kernels softmax on AMX: what is no number reaches the queries that se
       narrow(bad, problem.k[std::size_t((head * 300 + 100) * dim + 7)]);
       narrow(bad, problem.q[std::size_t((head * 300 + 250) * dim + 7)]);
     }
-    problem.forward(2);
-    std::vector<BFloat16> found;
-    std::vector<double> exact;
-    for (std::int64_t i = 0; i < 2 * 300 * dim; ++i) {
-      const std::int64_t t = i / dim % 300;
-      const auto at = static_cast<std::size_t>(i);
-      if ((t >= 100 && t <= 170) || t == 250) {
-        if (std::isnan(bad)) REQUIRE(std::isnan(widen(problem.out[at])));
-      } else {
-        found.push_back(problem.out[at]);
-        exact.push_back(clean.out[at]);
+    by_each_unit([&] {
+      problem.forward(2);
+      std::vector<BFloat16> found;
+      std::vector<double> exact;
+      for (std::int64_t i = 0; i < 2 * 300 * dim; ++i) {
+        const std::int64_t t = i / dim % 300;
+        const auto at = static_cast<std::size_t>(i);
+        if ((t >= 100 && t <= 170) || t == 250) {
+          if (std::isnan(bad)) REQUIRE(std::isnan(widen(problem.out[at])));
+        } else {
+          found.push_back(problem.out[at]);
+          exact.push_back(clean.out[at]);
+        }
       }
-    }
-    CHECK(relative_rms(found, exact) < Bars<BFloat16>::forward);
+      CHECK(relative_rms(found, exact) < Bars<BFloat16>::forward);
+    });
   }
 }
 
 // Whether norms bound the scores is asked for 32 queries and a tile of keys together, hidden ones
 // among them: a token may decide how those before it are rounded, and no more than that.
-TEST_CASE("kernels softmax on AMX: a huge future token changes no more than a rounding") {
+TEST_CASE("kernels softmax of bfloat16: a huge future token changes no more than a rounding") {
   constexpr std::int64_t length = 37;
-  for (const std::int64_t s : {1, 7, 8, 20, 36}) {
-    Problem<BFloat16> problem(sizes_of(length, length, true));
-    problem.forward(2);
-    const auto out = problem.out;
-    scale_rows(problem.q, length, s, s + 1, 1000.0F);
-    scale_rows(problem.k, length, s, s + 1, 1000.0F);
-    problem.forward(2);
-    std::vector<BFloat16> found;
-    std::vector<double> before;
-    for (std::int64_t i = 0; i < 2 * length * dim; ++i) {
-      if (i / dim % length >= s) continue;
-      found.push_back(problem.out[static_cast<std::size_t>(i)]);
-      before.push_back(double{widen(out[static_cast<std::size_t>(i)])});
+  by_each_unit([&] {
+    for (const std::int64_t s : {1, 7, 8, 20, 36}) {
+      Problem<BFloat16> problem(sizes_of(length, length, true));
+      problem.forward(2);
+      const auto out = problem.out;
+      scale_rows(problem.q, length, s, s + 1, 1000.0F);
+      scale_rows(problem.k, length, s, s + 1, 1000.0F);
+      problem.forward(2);
+      std::vector<BFloat16> found;
+      std::vector<double> before;
+      for (std::int64_t i = 0; i < 2 * length * dim; ++i) {
+        if (i / dim % length >= s) continue;
+        found.push_back(problem.out[static_cast<std::size_t>(i)]);
+        before.push_back(double{widen(out[static_cast<std::size_t>(i)])});
+      }
+      CAPTURE(s);
+      CHECK(relative_rms(found, before) < Bars<BFloat16>::forward);
     }
-    CAPTURE(s);
-    CHECK(relative_rms(found, before) < Bars<BFloat16>::forward);
-  }
+  });
 }

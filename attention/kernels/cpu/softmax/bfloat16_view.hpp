@@ -2,9 +2,9 @@
 // weights in words, whose pairs are 16 keys apart.
 #pragma once
 
-#include "attention/kernels/cpu/softmax/amx_units.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_units.hpp"
 
-namespace attnbench::kernels::amx {
+namespace attnbench::kernels::bfloat16 {
 
 #if defined(__x86_64__)
 
@@ -108,4 +108,4 @@ ATTNBENCH_INLINE void hide_weights(const View& view, const Behind& behind, const
 
 #endif
 
-}  // namespace attnbench::kernels::amx
+}  // namespace attnbench::kernels::bfloat16

@@ -6,16 +6,11 @@
 #include <cmath>
 
 #include "attention/kernels/cpu/simd/joined_rows.hpp"
-#include "attention/kernels/cpu/softmax/amx_tile.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_tile.hpp"
 
-namespace attnbench::kernels::amx {
+namespace attnbench::kernels::bfloat16 {
 
 #if defined(__x86_64__)
-
-/// total += a b, two pairs of numbers in each lane.
-ATTNBENCH_INLINE void add_products(Words a, Words b, Simd<float, 64>::Vector& total) {
-  asm("vdpbf16ps %2, %1, %0" : "+v"(total) : "v"(a), "v"(b));
-}
 
 ATTNBENCH_INLINE void add_squares(const Bits* numbers, Simd<float, 64>::Vector& total) {
   Words words;
@@ -70,4 +65,4 @@ ATTNBENCH_INLINE void norms_of(const Bits* from, std::int64_t count, std::int64_
 
 #endif
 
-}  // namespace attnbench::kernels::amx
+}  // namespace attnbench::kernels::bfloat16

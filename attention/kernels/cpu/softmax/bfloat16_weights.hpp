@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "attention/kernels/cpu/softmax/amx_tile.hpp"
+#include "attention/kernels/cpu/softmax/bfloat16_tile.hpp"
 
-namespace attnbench::kernels::amx {
+namespace attnbench::kernels::bfloat16 {
 
 /// A score x in base 2, from -`reach` to `reach`, becomes a word of fixed point with 9 bits of
 /// fraction f; 2^x has the exponent of its integer part and the mantissa 1 + f less a correction,
@@ -23,11 +23,11 @@ struct PowerTable {
   alignas(64) std::uint8_t upper[64];        // for each byte of words, where its bits begin
 
   PowerTable() {
-    constexpr double one = 1 << fraction;
+    constexpr double unit = 1 << fraction;
     for (int i = 0; i < 128; ++i) {
       // In the middle of the four words that share it; and half a bit more, for halves round up.
-      const double f = (4 * i + 1.5) / one;
-      correction[i] = static_cast<std::uint8_t>(std::lrint(one * (1 + f - std::exp2(f)) + 0.5));
+      const double f = (4 * i + 1.5) / unit;
+      correction[i] = static_cast<std::uint8_t>(std::lrint(unit * (1 + f - std::exp2(f)) + 0.5));
     }
     for (int i = 0; i < 64; ++i) upper[i] = static_cast<std::uint8_t>(i % 8 / 2 * 16 + 2);
   }
@@ -71,7 +71,6 @@ class Powers {
   using Integers = typename S::Integers;
   static constexpr std::uint64_t even_bytes = 0x5555555555555555;
   static constexpr Bits quarter = 1 << 13;  // of 2^15: drops two bits, to nearest
-  static constexpr Bits one = 0x3F80;
 
   typename S::Vector factor_;
   Words low_, high_, upper_;
@@ -79,4 +78,4 @@ class Powers {
 
 #endif
 
-}  // namespace attnbench::kernels::amx
+}  // namespace attnbench::kernels::bfloat16

@@ -1,13 +1,16 @@
-// How bfloat16 rows are laid out for AMX. A left side is 16 rows of 32 numbers as they lie. A right
-// side holds pairs of its rows side by side: 16 rows of 16 pairs. One tile is 1 KiB.
+// How bfloat16 rows are laid out for products of pairs: tiles of AMX, of which AVX512_BF16 takes a
+// row at a time. A left side is 16 rows of 32 numbers as they lie. A right side holds pairs of its
+// rows side by side: 16 rows of 16 pairs. One tile is 1 KiB.
 #pragma once
 
-#include "attention/kernels/cpu/simd/amx.hpp"
+#include "attention/kernels/cpu/simd/simd.hpp"
 #include "attention/kernels/cpu/softmax/tile.hpp"
 
-namespace attnbench::kernels::amx {
+namespace attnbench::kernels::bfloat16 {
 
 using Bits = std::uint16_t;
+constexpr std::int64_t rows = 16;   ///< of a tile
+constexpr std::int64_t depth = 32;  ///< numbers of a tile's row
 constexpr std::int64_t tile_numbers = rows * depth;
 
 typedef Bits Words __attribute__((vector_size(64), may_alias));
@@ -80,6 +83,17 @@ ATTNBENCH_INLINE void pack_right_transposed(const BFloat16* from, std::int64_t r
     }
     look.end_rows();
   }
+}
+
+constexpr Bits one = 0x3F80;
+
+/// total += a b, a pair of numbers in each lane.
+ATTNBENCH_INLINE void add_products(Words a, Words b, Simd<float, 64>::Vector& total) {
+  // What an instruction writes itself, the compiler would keep in memory where it is one of an
+  // array.
+  Simd<float, 64>::Vector sum = total;
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  total = sum;
 }
 
 /// Two vectors as one of bfloat16 numbers, to nearest.
@@ -167,39 +181,4 @@ ATTNBENCH_INLINE void pack_left_transposed(const BFloat16* from, std::int64_t ro
   }
 }
 
-/// C[32, 32] (+)= A B over `blocks` tiles of depth: a in rows of `a_stride` numbers, b as the tiles
-/// of two neighbouring groups of 16 columns, whose next tile of depth is `b_step` tiles further.
-template <bool Add>
-ATTNBENCH_INLINE void multiply_square(std::int64_t blocks, const Bits* a, std::int64_t a_stride,
-                                      const Bits* b0, const Bits* b1, std::int64_t b_step, float* c,
-                                      std::int64_t c_stride) {
-  const std::int64_t c_bytes = c_stride * 4;
-  const std::int64_t a_bytes = a_stride * 2;
-  if constexpr (Add) {
-    load<0>(c, c_bytes);
-    load<1>(c + rows, c_bytes);
-    load<2>(c + rows * c_stride, c_bytes);
-    load<3>(c + rows * c_stride + rows, c_bytes);
-  } else {
-    zero<0>();
-    zero<1>();
-    zero<2>();
-    zero<3>();
-  }
-  for (std::int64_t l = 0; l < blocks; ++l) {
-    load<4>(a + l * depth, a_bytes);
-    load<6>(b0 + l * b_step * tile_numbers, 64);
-    load<7>(b1 + l * b_step * tile_numbers, 64);
-    multiply<0, 4, 6>();
-    load<5>(a + rows * a_stride + l * depth, a_bytes);
-    multiply<1, 4, 7>();
-    multiply<2, 5, 6>();
-    multiply<3, 5, 7>();
-  }
-  store<0>(c, c_bytes);
-  store<1>(c + rows, c_bytes);
-  store<2>(c + rows * c_stride, c_bytes);
-  store<3>(c + rows * c_stride + rows, c_bytes);
-}
-
-}  // namespace attnbench::kernels::amx
+}  // namespace attnbench::kernels::bfloat16
