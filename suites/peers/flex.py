@@ -2,7 +2,7 @@
 
 Needs PyTorch 2.5 or newer (2.6 on the CPU). On the CPU it has no backward pass, and needs a C++
 compiler whose AVX2 or AVX-512 code PyTorch can load: PyTorch 2.15 could not load that of Debian 12's
-g++. The first call compiles.
+g++, but that of its clang++ (CXX=clang++). The first call compiles.
 """
 
 import os
@@ -65,12 +65,15 @@ class Flex(torch.nn.Module):
 class Full(Flex):
     """FlexAttention, causal or full."""
 
+    patterns = ["bidirectional", "causal", "cross"]
     reference = "softmax"
+    shares_heads = True
     claims = ["rows_sum_to_one", "linear_in_value", "permutation_equivariant", "heads_independent"]
 
     def forward(self, query, key, value, causal: bool):
         mask = self.mask(past, "causal", query, key) if causal else None
-        return self.attend(query, key, value, block_mask=mask)
+        shared = query.size(1) != key.size(1)
+        return self.attend(query, key, value, block_mask=mask, enable_gqa=shared)
 
 
 def distances(query, key):

@@ -1,7 +1,8 @@
-"""onnxruntime's attention on the CPU: its operator MultiHeadAttention, full and causal.
+"""onnxruntime's attention on the CPU: its own operator MultiHeadAttention, and ONNX's Attention.
 
-Needs onnxruntime 1.18 or newer and onnx. The operator takes [B, T, H D], so transposing to and from
-[B, H, T, D] is part of the graph, and of its time. Forward only.
+Needs onnxruntime 1.18 or newer and onnx; ONNX's operator, of opset 23, onnxruntime 1.23. Its own
+takes [B, T, H D], so transposing to and from [B, H, T, D] is part of the graph, and of its time;
+ONNX's takes [B, H, T, D], and fewer heads of keys and values than of queries. Forward only.
 """
 
 import numpy
@@ -20,7 +21,21 @@ def unavailable():
     return None
 
 
-def graph(heads, head_dim, value_dim, causal):
+def too_old():
+    if unavailable() is not None:
+        return unavailable()
+    if tuple(int(part) for part in onnxruntime.__version__.split(".")[:2]) < (1, 23):
+        return f"ONNX's Attention needs onnxruntime 1.23 or newer, this is {onnxruntime.__version__}"
+    return None
+
+
+def declared(name, heads, width):
+    """A tensor of the graph, of any batch and any number of tokens."""
+    shape = ["batch", heads, None, width]
+    return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+
+
+def own_graph(heads, head_dim, value_dim, causal):
     """Transposes, the operator, and a transpose back."""
     node = onnx.helper.make_node
     merged = numpy.array([0, 0, -1], dtype=numpy.int64)
@@ -34,34 +49,42 @@ def graph(heads, head_dim, value_dim, causal):
               node("Reshape", ["mixed", "split"], ["mixed_by_token"]),
               node("Transpose", ["mixed_by_token"], ["output"], perm=[0, 2, 1, 3])]
 
-    def declared(name, width):
-        shape = ["batch", heads, None, width]
-        return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
-
-    inputs = [declared("query", head_dim), declared("key", head_dim), declared("value", value_dim)]
+    inputs = [declared("query", heads, head_dim), declared("key", heads, head_dim),
+              declared("value", heads, value_dim)]
     constants = [onnx.numpy_helper.from_array(merged, "merged"),
                  onnx.numpy_helper.from_array(split, "split")]
-    whole = onnx.helper.make_graph(steps, "attention", inputs, [declared("output", value_dim)],
-                                   constants)
+    output = declared("output", heads, value_dim)
+    whole = onnx.helper.make_graph(steps, "attention", inputs, [output], constants)
     versions = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
     return onnx.helper.make_model(whole, opset_imports=versions, ir_version=8)
 
 
-class Attention(torch.nn.Module):
-    """onnxruntime's attention on the CPU."""
+def standard_graph(heads, kv_heads, head_dim, value_dim, causal):
+    """The operator alone."""
+    inputs = [declared("query", heads, head_dim), declared("key", kv_heads, head_dim),
+              declared("value", kv_heads, value_dim)]
+    step = onnx.helper.make_node("Attention", ["query", "key", "value"], ["output"],
+                                 is_causal=int(causal))
+    output = declared("output", heads, value_dim)
+    whole = onnx.helper.make_graph([step], "attention", inputs, [output])
+    return onnx.helper.make_model(whole, opset_imports=[onnx.helper.make_opsetid("", 23)],
+                                  ir_version=10)
 
-    reference = "softmax"
+
+class Session(torch.nn.Module):
+    """What the mechanisms below share: a model of onnxruntime, and its call."""
+
+    patterns = ["bidirectional", "causal", "cross"]
     packages = ["onnxruntime", "onnx"]
     devices = ["cpu"]
     dtypes = ["float32"]
     differentiable = False
     claims = ["rows_sum_to_one", "linear_in_value", "permutation_equivariant", "heads_independent"]
 
-    def __init__(self, heads, head_dim, value_dim, causal):
+    def __init__(self, model):
         super().__init__()
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = torch.get_num_threads()
-        model = graph(heads, head_dim, value_dim, causal)
         self.session = onnxruntime.InferenceSession(model.SerializeToString(), settings,
                                                     providers=["CPUExecutionProvider"])
 
@@ -71,3 +94,23 @@ class Attention(torch.nn.Module):
         arrays = {"query": query, "key": key, "value": value}
         arrays = {k: numpy.from_dlpack(x.detach().contiguous()) for k, x in arrays.items()}
         return torch.from_dlpack(self.session.run(["output"], arrays)[0])
+
+
+class Attention(Session):
+    """onnxruntime's attention on the CPU."""
+
+    reference = "softmax"
+
+    def __init__(self, heads, head_dim, value_dim, causal):
+        super().__init__(own_graph(heads, head_dim, value_dim, causal))
+
+
+class Standard(Session):
+    """ONNX's Attention in onnxruntime on the CPU."""
+
+    reference = "softmax"
+    unavailable = staticmethod(too_old)
+    shares_heads = True
+
+    def __init__(self, heads, kv_heads, head_dim, value_dim, causal):
+        super().__init__(standard_graph(heads, kv_heads, head_dim, value_dim, causal))

@@ -28,6 +28,7 @@ def unavailable():
 class Attention(torch.nn.Module):
     """OpenVINO's attention on the CPU."""
 
+    patterns = ["bidirectional", "causal", "cross"]
     reference = "softmax"
     packages = ["openvino"]
     devices = ["cpu"]

@@ -13,6 +13,7 @@ import sys
 import unittest
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 # They slow or break numpy's and torch's BLAS where they suit another build's.
 for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
@@ -26,10 +27,32 @@ except ImportError:
     sys.exit(77)
 
 FOLDER = Path(__file__).resolve().parents[3] / "suites/peers"
-SIZES = ((2, 3, 64, 32), (1, 2, 97, 16))  # batch, heads, tokens, width
+
+
+class Sizes(NamedTuple):
+    batch: int
+    heads: int
+    kv_heads: int
+    tokens: int
+    keys: int
+    width: int
+
+
+WHOLE = (Sizes(2, 3, 3, 64, 64, 32), Sizes(1, 2, 2, 97, 97, 16), Sizes(2, 8, 2, 97, 97, 80))
+CROSSED = (Sizes(2, 3, 3, 1, 130, 80), Sizes(1, 2, 2, 37, 101, 16), Sizes(2, 8, 2, 1, 130, 80))
+
+
+def sizes_for(found, pattern):
+    """Those that a mechanism takes: few do with fewer heads of keys than of queries."""
+    several = CROSSED if pattern == "cross" else WHOLE
+    if getattr(found, "shares_heads", False):
+        return several
+    return [sizes for sizes in several if sizes.kv_heads == sizes.heads]
 
 
 def softmax(query, key, value, causal):
+    shared = query.size(1) // key.size(1)
+    key, value = (x.repeat_interleave(shared, dim=1) for x in (key, value))
     scores = torch.matmul(query, key.transpose(-2, -1)) / query.size(-1) ** 0.5
     if causal:
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
@@ -80,9 +103,9 @@ def made(found, sizes, causal):
     """The mechanism as a callable; a class gets the sizes that it asks for."""
     if not inspect.isclass(found):
         return found
-    batch, heads, tokens, width = sizes
-    own = {"heads": heads, "kv_heads": heads, "head_dim": width, "value_dim": width,
-           "length": tokens, "key_length": tokens, "causal": causal}
+    own = {"heads": sizes.heads, "kv_heads": sizes.kv_heads, "head_dim": sizes.width,
+           "value_dim": sizes.width, "length": sizes.tokens, "key_length": sizes.keys,
+           "causal": causal}
     torch.manual_seed(7)
     return called(found, own)
 
@@ -101,13 +124,14 @@ def definition_of(found, mixer, sizes, causal):
 
 
 def inputs_of(found, sizes, differentiable):
-    batch, heads, tokens, width = sizes
-    roles = getattr(found, "roles", dict.fromkeys(("query", "key", "value"), {"width": "head_dim"}))
+    batch, heads, kv_heads, tokens, keys, width = sizes
+    roles = getattr(found, "roles", dict.fromkeys(("query", "key", "value"), {}))
     generator = torch.Generator().manual_seed(3)
     drawn = {}
     for name, role in roles.items():
-        columns = width if isinstance(role["width"], str) else role["width"]
-        shape = (batch, heads, tokens, columns)
+        columns = role["width"] if isinstance(role.get("width"), int) else width
+        rows = (heads, tokens) if name.startswith("query") else (kv_heads, keys)
+        shape = (batch, *rows, columns)
         drawn[name] = torch.randn(shape, generator=generator).requires_grad_(differentiable)
     return drawn
 
@@ -162,7 +186,7 @@ class Right(unittest.TestCase):
             for name, own, other in zip(inputs, ours, theirs, strict=True):
                 errors["gradient of " + name] = relative(own, other)
         worst = max(errors, key=errors.get)
-        print(f"{place} {'causal' if causal else 'full'} {sizes}: {worst} {errors[worst]:.1e}")
+        print(f"{place} {'causal' if causal else 'full'} {tuple(sizes)}: {worst} {errors[worst]:.1e}")
         self.assertLess(errors[worst], 2e-5, errors)
 
 
@@ -173,8 +197,8 @@ def test_of(place, found, unavailable):
             reason = "for cards alone"
         if reason is not None:
             self.skipTest(f"{place}: {reason}")
-        for sizes in SIZES:
-            for pattern in getattr(found, "patterns", ["bidirectional", "causal"]):
+        for pattern in getattr(found, "patterns", ["bidirectional", "causal"]):
+            for sizes in sizes_for(found, pattern):
                 with self.subTest(place, sizes=sizes, pattern=pattern):
                     self.compare(place, found, sizes, pattern == "causal")
 

@@ -50,6 +50,28 @@ TEST_CASE("each peer of the suite is measured or says why it cannot be", "[progr
   CHECK(cells.size() == suite.at("mechanisms").size());
 }
 
+TEST_CASE("each library of the profile wide is measured or says why it cannot be, in each task",
+          "[program][python]") {
+  if (!have_python()) return;
+  const Json profile = peers_suite().at("profiles").at("wide");
+  Json mechanisms = peers_suite().at("mechanisms");
+  mechanisms.merge_patch(profile.at("mechanisms"));
+  const std::set<std::string> peers = labels_in_python(mechanisms);
+  for (const auto& [task, said] : profile.at("tasks").items()) {
+    const PythonBench bench;
+    const std::string sizes = task == "step" ? "key_length=128" : "length=64 --set head_dim=16";
+    const auto cells = bench.cells_of_run("peers --profile wide --set max_seconds=0.02 --only ^" +
+                                          task + " --set " + sizes);
+    std::set<std::string> seen;
+    for (const auto& [label, cell] : cells) {
+      INFO(task << ": " << cell.dump(1).substr(0, 2000));
+      CHECK((was_measured(cell) || (peers.count(label) > 0 && has_reason(cell))));
+      seen.insert(label);
+    }
+    CHECK(seen == said.at("mechanisms").get<std::set<std::string>>());
+  }
+}
+
 TEST_CASE("the suite's profile for cards names the libraries that are missing, without a card",
           "[program][python]") {
   if (!have_python()) return;
