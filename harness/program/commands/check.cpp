@@ -176,6 +176,7 @@ std::vector<run::CheckRow> growth_rows(const std::vector<run::CheckRow>& rows) {
 void await_quiet(const WaitArguments& wait) {
   Line line;
   run::QuietSurroundings surroundings = run::real_surroundings();
+  surroundings.offers_threads = false;
   surroundings.show = [&line](const std::string& text) { line.show(text); };
   surroundings.say = [&line](const std::string& sentence) {
     line.show("");

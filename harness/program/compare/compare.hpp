@@ -53,6 +53,9 @@ struct Pair {
   std::size_t changed_rounds = 0;
   std::size_t rounds = 0;    ///< measured; the sum of both sides where measured apart
   std::size_t left_out = 0;  ///< rounds disturbed by other programs
+  /// The verdict is that of all rounds by their least samples, those left out among them: the base
+  /// against itself did nothing of the kind.
+  bool beside_others = false;
   /// The ratio over further rounds in fresh processes, where the first were `slow`.
   std::optional<Control> confirmation;
   int rounds_wanted = 0;        ///< rounds wanted in all, since it is unclear; 0 = no more
@@ -65,6 +68,7 @@ struct Turns {
   std::string changed;
   double margin = 0;
   double confidence = 0;  ///< of each interval, Bonferroni-corrected over pairs and looks
+  int threads = 0;        ///< of a cell; 0 = unknown
   Gate gate;
 };
 

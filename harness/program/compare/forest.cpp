@@ -77,8 +77,10 @@ std::string name_of(const Pair& pair) {
 std::string remark_on(const Pair& pair) {
   std::string text = pair.reason;
   if (pair.left_out > 0 && pair.verdict != SpeedVerdict::unclear) {
-    text += (text.empty() ? "" : "  ") + std::string("without ") + std::to_string(pair.left_out) +
-            " of " + std::to_string(pair.rounds) + " rounds, disturbed";
+    text += (text.empty() ? "" : "  ") +
+            std::string(pair.beside_others ? "by least samples: " : "without ") +
+            std::to_string(pair.left_out) + " of " + std::to_string(pair.rounds) +
+            (pair.beside_others ? " rounds were disturbed" : " rounds, disturbed");
   }
   return text;
 }
@@ -142,7 +144,7 @@ std::string left_out_words(const Comparison& comparison) {
   std::size_t left_out = 0;
   for (const Pair& pair : comparison.pairs) {
     rounds += pair.rounds;
-    left_out += pair.left_out;
+    if (!pair.beside_others) left_out += pair.left_out;
   }
   if (left_out == 0) return "";
   return "Left out: " + std::to_string(left_out) + " of " + std::to_string(rounds) +
@@ -171,11 +173,9 @@ Json json_of(const Spread& spread, std::size_t rounds) {
 }
 
 Json json_of(const Turns& turns) {
-  return {{"base", turns.base},
-          {"new", turns.changed},
-          {"margin", turns.margin},
-          {"confidence", turns.confidence},
-          {"gate", turns.gate}};
+  return {{"base", turns.base},       {"new", turns.changed},
+          {"margin", turns.margin},   {"confidence", turns.confidence},
+          {"threads", turns.threads}, {"gate", turns.gate}};
 }
 
 }  // namespace
@@ -186,6 +186,7 @@ Json to_json(const Pair& pair) {
   if (!pair.reason.empty()) json.update({{"reason", pair.reason}});
   if (pair.rounds > 0) {
     json.update({{"rounds", pair.rounds}, {"rounds_left_out", pair.left_out}});
+    if (pair.beside_others) json.update({{"beside_others", true}});
   }
   if (!pair.base || !pair.changed) return json;
   json.update({{"base", json_of(*pair.base, pair.base_rounds)},

@@ -1,5 +1,6 @@
 #include "harness/program/compare/look.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/statistics.hpp"
@@ -28,6 +29,19 @@ bool moved(const std::optional<Control>& control, double bar) {
   if (!control) return false;
   const SpeedVerdict found = verdict_of(control->low, control->high, 1 + bar);
   return found == SpeedVerdict::slow || found == SpeedVerdict::fast;
+}
+
+/// Ratios nearer to 1 than this need quiet rounds.
+constexpr double far_from_1 = 1.1;
+/// Of the control's interval beside other programs, which is a measure of their noise and no test.
+constexpr double noise_confidence = 0.8;
+
+/// What an interval of all rounds, disturbed ones among them, says of a ratio that is far from 1:
+/// beyond anything that the base did against itself in the same rounds.
+SpeedVerdict verdict_beside_others(const Control& ratio, const Control& control) {
+  const double reach = std::max({far_from_1, control.high, 1 / control.low});
+  const SpeedVerdict found = verdict_of(ratio.low, ratio.high, reach);
+  return found == SpeedVerdict::same ? SpeedVerdict::unclear : found;
 }
 
 std::string counted_rounds(std::size_t count) {
@@ -71,6 +85,7 @@ class Look {
     return paired_rounds_of(base_, changed_, control_, range);
   }
   void judge_pair(Pair& pair, const std::vector<double>& logs) const;
+  void judge_beside_others(Pair& pair, const RoundRange& range) const;
 
   const Trio& trio_;
   const Turns& turns_;
@@ -141,6 +156,32 @@ void hold_to_status(Pair& pair, const Trio& trio) {
   }
 }
 
+/// Where disturbed rounds leave a pair unclear. Threads of a call wait for each other, so that what
+/// has several may become many times slower than what has few, and the control does not show it.
+void Look::judge_beside_others(Pair& pair, const RoundRange& range) const {
+  if (pair.verdict != SpeedVerdict::unclear || pair.left_out == 0 || is_over(trio_)) return;
+  const bool disturbed = pair.reason.ends_with("on a quiet machine");
+  if (turns_.threads > 1 && disturbed) pair.reason += ", or with --threads 1";
+  if (turns_.threads != 1) return;
+  const LeastOfRounds least = least_of_rounds(base_, changed_, control_, range);
+  const auto ratio = ratio_of(least.logs, turns_.confidence);
+  const auto control = ratio_of(least.control, noise_confidence);
+  if (!ratio || !control) return;
+  const SpeedVerdict found = verdict_beside_others(*ratio, *control);
+  if (found == SpeedVerdict::unclear) return;
+  pair.verdict = found;
+  pair.reason.clear();
+  pair.beside_others = true;
+  pair.base = spread_of(least.base);
+  pair.changed = spread_of(least.changed);
+  pair.control = control;
+  pair.base_rounds = pair.changed_rounds = least.logs.size();
+  pair.ratio = ratio->ratio;
+  pair.ratio_low = ratio->low;
+  pair.ratio_high = ratio->high;
+  pair.disjoint = true;
+}
+
 Pair Look::judged(const RoundRange& range) const {
   Pair pair;
   pair.id = trio_.base->id;
@@ -154,6 +195,7 @@ Pair Look::judged(const RoundRange& range) const {
   pair.control = ratio_of(rounds.control, turns_.confidence);
   judge_pair(pair, rounds.logs);
   hold_to_status(pair, trio_);
+  judge_beside_others(pair, range);
   return pair;
 }
 
@@ -168,22 +210,25 @@ int Look::wanted_at_first() const {
 void Look::confirm(Pair& pair) const {
   const Gate& gate = turns_.gate;
   const std::int64_t last = std::int64_t{gate.rounds_most} + gate.confirm;
-  const PairedRounds rounds = paired_rounds({gate.rounds_most, last});
+  const RoundRange range{gate.rounds_most, last};
+  const std::vector<double> logs = pair.beside_others
+                                       ? least_of_rounds(base_, changed_, control_, range).logs
+                                       : paired_rounds(range).logs;
   pair.confirm_wanted = !complete({last - 1, last});
-  pair.confirmation = ratio_of(rounds.logs, gate.confidence);
-  const double bar = bar_of(gate, pair.base->median);
-  if (pair.confirmation && pair.confirmation->low > 1 && pair.confirmation->ratio > 1 + bar) return;
+  pair.confirmation = ratio_of(logs, gate.confidence);
+  const double reach = pair.beside_others ? far_from_1 : 1 + bar_of(gate, pair.base->median);
+  if (pair.confirmation && pair.confirmation->low > 1 && pair.confirmation->ratio > reach) return;
   pair.verdict = SpeedVerdict::unclear;
   pair.reason = "SLOW in " + counted_rounds(pair.base_rounds);
   if (pair.confirmation) {
     const Control& found = *pair.confirmation;
-    pair.reason += ", not confirmed by " + std::to_string(rounds.logs.size()) +
+    pair.reason += ", not confirmed by " + std::to_string(logs.size()) +
                    " in fresh processes: " + ratio_text(found.ratio, found.low, found.high);
-  } else if (rounds.logs.empty()) {
+  } else if (logs.empty()) {
     pair.reason += ", and not confirmed: no round in fresh processes counts";
   } else {
-    pair.reason += ", and " + counted_rounds(rounds.logs.size()) +
-                   " in fresh processes are too few to confirm it";
+    pair.reason +=
+        ", and " + counted_rounds(logs.size()) + " in fresh processes are too few to confirm it";
   }
 }
 

@@ -86,8 +86,12 @@ Comparison paired(const result::Result& result, const Sides& sides,
   Comparison comparison;
   comparison.same_machine = true;
   comparison.timed = count;
-  comparison.turns =
-      Turns{sides.base, sides.changed, gate.relative_change, confidence_of_each(gate, count), gate};
+  comparison.turns = Turns{sides.base,
+                           sides.changed,
+                           gate.relative_change,
+                           confidence_of_each(gate, count),
+                           result.run.threads.value_or(0),
+                           gate};
   for (const Trio& trio : trios) {
     const std::vector<std::string> whats = common_timings(trio);
     if (whats.empty()) comparison.pairs.push_back(untimed(trio));

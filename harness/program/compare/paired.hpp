@@ -46,6 +46,10 @@ std::vector<Match> matches_by_label(const result::Result& result, const Sides& s
 /// bars. Intervals of signed ranks find more on made-up noise, less in recorded runs, and cover
 /// less where rounds depend on each other: README.md has the numbers.
 ///
+/// Where that leaves a pair of cells of one thread unclear for disturbed rounds, all rounds are
+/// taken by their least samples: `slow` and `fast` then need the whole interval beyond 1.1, and
+/// beyond that of the control in the same rounds.
+///
 /// A pair is judged at each of the gate's looks by the rounds up to it, until it is clear; so the
 /// same rounds give the same verdict, however often the run was interrupted. Rounds from
 /// `rounds_most` on confirm: `slow` stands where their interval is above 1 and their median beyond

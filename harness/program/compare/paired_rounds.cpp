@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/statistics.hpp"
+#include "reports/tables/least.hpp"
 
 namespace attnbench::compare {
 namespace {
@@ -32,6 +33,21 @@ struct NumberedRounds {
   }
 };
 
+/// The least sample of each round by number.
+std::map<std::int64_t, double> least_by_number(const result::Timing* timing,
+                                               const RoundRange& range) {
+  std::map<std::int64_t, double> least;
+  if (timing == nullptr) return least;
+  for (const result::TimingRound& round : timing->rounds) {
+    const std::int64_t number = round.round.value_or(0);
+    if (!range.holds(number)) continue;
+    const double seconds = reports::least_seconds(round);
+    const auto [found, fresh] = least.emplace(number, seconds);
+    if (!fresh) found->second = std::min(found->second, seconds);
+  }
+  return least;
+}
+
 }  // namespace
 
 PairedRounds paired_rounds_of(const result::Timing* base_timing,
@@ -54,6 +70,24 @@ PairedRounds paired_rounds_of(const result::Timing* base_timing,
     rounds.logs.push_back(std::log(after / before));
     const auto again = control.seconds.find(number);
     if (again != control.seconds.end()) rounds.control.push_back(std::log(again->second / before));
+  }
+  return rounds;
+}
+
+LeastOfRounds least_of_rounds(const result::Timing* base_timing,
+                              const result::Timing* changed_timing,
+                              const result::Timing* control_timing, const RoundRange& range) {
+  const auto changed = least_by_number(changed_timing, range);
+  const auto control = least_by_number(control_timing, range);
+  LeastOfRounds rounds;
+  for (const auto& [number, before] : least_by_number(base_timing, range)) {
+    const auto after = changed.find(number);
+    if (after == changed.end()) continue;
+    rounds.base.push_back(before);
+    rounds.changed.push_back(after->second);
+    rounds.logs.push_back(std::log(after->second / before));
+    const auto again = control.find(number);
+    if (again != control.end()) rounds.control.push_back(std::log(again->second / before));
   }
   return rounds;
 }

@@ -29,9 +29,19 @@ struct PairedRounds {
   std::size_t left_out = 0;     ///< rounds of both sides in which one of the three was disturbed
 };
 
+/// The same of all rounds, disturbed or not, by the least sample of each side: it suffers the least
+/// from what runs beside it.
+struct LeastOfRounds {
+  std::vector<double> base, changed;
+  std::vector<double> logs, control;
+};
+
 /// The rounds in `range` that both sides have. Each timing may be null: then it has none. A round
 /// that was disturbed and measured again counts.
 PairedRounds paired_rounds_of(const result::Timing* base, const result::Timing* changed,
+                              const result::Timing* control, const RoundRange& range);
+
+LeastOfRounds least_of_rounds(const result::Timing* base, const result::Timing* changed,
                               const result::Timing* control, const RoundRange& range);
 
 /// Whether the timing has a round in `range`, disturbed or not.

@@ -34,6 +34,7 @@ import tempfile
 # ---- the rules, as harness/program/compare/gate.*, look.cpp and core/statistics.cpp have them ------------
 
 LOOKS, CONFIRM, MARGIN = (12, 24, 48), 24, 0.03
+FAR, NOISE = 1.1, 0.8  # ratios nearer to 1 than FAR need quiet rounds; the confidence of the control
 
 
 def median(values):
@@ -119,7 +120,16 @@ def look_at(logs, control, confidence, margin, interval):
     return verdict_of(interval(logs, confidence), margin)
 
 
-def sequential(draw, looks, pairs, margin, interval, confirm, draw_to_confirm=None):
+def look_beside_others(logs, control, confidence, _margin, interval):
+    """Of rounds that other programs disturbed: what is beyond all that the base did against itself."""
+    ratio, noise = interval(logs, confidence), interval(control, NOISE)
+    if ratio is None or noise is None:
+        return "UNCLEAR"
+    reach = max(math.log(FAR), noise[1], -noise[0])
+    return "SLOW" if ratio[0] > reach else "FAST" if ratio[1] < -reach else "UNCLEAR"
+
+
+def sequential(draw, looks, pairs, margin, interval, confirm, draw_to_confirm=None, look=look_at):
     """The verdict of rounds that `draw(count)` gives as (logs, control), and the rounds it took."""
     confidence = 1 - 0.05 / (pairs * len(looks))
     logs, control = [], []
@@ -127,7 +137,7 @@ def sequential(draw, looks, pairs, margin, interval, confirm, draw_to_confirm=No
         more, again = draw(rounds - len(logs))
         logs += more
         control += again
-        verdict = look_at(logs, control, confidence, margin, interval)
+        verdict = look(logs, control, confidence, margin, interval)
         if verdict != "UNCLEAR":
             break
     if verdict == "SLOW" and confirm:
@@ -229,16 +239,28 @@ def rounds_of(cell):
             for what, timing in cell.get("timing", {}).items()}
 
 
-def cells_of_run(folder):
+def least_of_journal(folder):
+    """{cell: {timing: {round: the least sample}}} of all rounds, whatever disturbed them."""
+    cells = collections.defaultdict(lambda: collections.defaultdict(dict))
+    with open(folder / "journal.jsonl", encoding="utf-8") as stream:
+        for line in stream:
+            record = json.loads(line)
+            for what, timing in record.get("measured", {}).get("timing", {}).items():
+                cells[record["cell"]][what][record["round"]] = min(timing["samples_seconds"])
+    return cells
+
+
+def cells_of_run(folder, least=False):
     """{cell and timing: [base, new, again] by round} of the folder of a run of ab on a suite."""
     document = json.loads((folder / "result.json").read_text())["attnbench"]
-    cells = {cell["id"]: cell for cell in document["cells"]}
+    cells = (least_of_journal(folder) if least else
+             {cell["id"]: rounds_of(cell) for cell in document["cells"]})
     plan = document["suite"].get("ab", {})
     if not plan.get("matches"):
         sys.exit(f"{folder}: no run of `attnbench ab` on a suite")
     recording = {}
     for match in plan["matches"]:
-        sides = [rounds_of(cells[match[side]]) for side in ("base", "changed", "control")]
+        sides = [cells[match[side]] for side in ("base", "changed", "control")]
         for what in sides[0]:
             numbers = sorted(set.intersection(*(set(side.get(what, {})) for side in sides)))
             if numbers:
@@ -278,11 +300,15 @@ def cut(rounds, size):
     return [rounds[begin:begin + size] for begin in range(0, len(rounds) - size + 1, size)]
 
 
-def one_look(rounds, pairs, interval):
-    return look_at(*logs_of(rounds), 1 - 0.05 / (len(LOOKS) * pairs), MARGIN, interval)
+def look_of(recording):
+    return look_beside_others if recording.get("least") else look_at
 
 
-def runs_of(rounds, pairs, interval):
+def one_look(rounds, pairs, interval, look):
+    return look(*logs_of(rounds), 1 - 0.05 / (len(LOOKS) * pairs), MARGIN, interval)
+
+
+def runs_of(rounds, pairs, interval, look=look_at):
     """Verdicts of runs of `ab` one after another: each takes the rounds that it needs, as `ab` does,
     and begins only where there are enough for the longest. So no round is in two of them, and short
     runs are not preferred."""
@@ -294,7 +320,8 @@ def runs_of(rounds, pairs, interval):
         return logs_of(rounds[begin - count:begin])
 
     while begin + LOOKS[-1] + CONFIRM <= len(rounds):
-        verdicts.append(sequential(draw, LOOKS, pairs, MARGIN, interval, CONFIRM)[0])
+        bar = FAR - 1 if look is look_beside_others else MARGIN
+        verdicts.append(sequential(draw, LOOKS, pairs, bar, interval, CONFIRM, look=look)[0])
     return verdicts
 
 
@@ -303,8 +330,9 @@ def verdicts_of(recording, size, interval):
     count = {"SLOW": 0, "FAST": 0, "SAME": 0, "UNCLEAR": 0}
     pairs = len(recording["cells"])
     for rounds in recording["cells"].values():
-        found = (runs_of(rounds, pairs, interval) if size == RUNS else
-                 [one_look(block, pairs, interval) for block in cut(rounds, size)])
+        look = look_of(recording)
+        found = (runs_of(rounds, pairs, interval, look) if size == RUNS else
+                 [one_look(block, pairs, interval, look) for block in cut(rounds, size)])
         for verdict in found:
             count[verdict] += 1
     return count
@@ -364,8 +392,9 @@ def record(arguments):
                 load.wait()
         if code not in (0, 4, 130) or not (folder / "result.json").exists():
             sys.exit(f"attnbench ab ended with {code}: nothing was recorded")
-        save({"version": 1, "condition": condition, "percent": arguments.percent,
-              "machine": machine_of(folder), "cells": cells_of_run(folder)}, arguments.file)
+        recording = {"version": 1, "condition": condition, "percent": arguments.percent,
+                     "machine": machine_of(folder), "cells": cells_of_run(folder, arguments.least)}
+        save(dict(recording, least=True) if arguments.least else recording, arguments.file)
     print(f"{arguments.file}: {pathlib.Path(arguments.file).stat().st_size} bytes")
     return 0
 
@@ -383,7 +412,7 @@ def pooled(recordings):
     groups = {}
     recordings = list(recordings)
     for recording in recordings + [bases_of(one) for one in recordings if one["percent"]]:
-        about = tuple(recording.get(key) for key in ("machine", "condition", "percent"))
+        about = tuple(recording.get(key) for key in ("machine", "condition", "percent", "least"))
         groups.setdefault(about, []).append(recording)
     return list(groups.values())
 
@@ -568,6 +597,8 @@ def main():
     one.add_argument("--seconds-most", type=float, help="end after that long; fewer rounds are kept")
     one.add_argument("--load", help="a command that runs beside, such as 'stress-ng --cpu 1'")
     one.add_argument("--threads", type=int, help="of a cell; else all cores")
+    one.add_argument("--least", action="store_true", help="of all rounds the least samples, for verdicts "
+                     "beside other programs; with --threads 1")
     one.add_argument("--condition", help="what else the machine does, for the tables")
     one.set_defaults(run=record)
     one = commands.add_parser("blocks")

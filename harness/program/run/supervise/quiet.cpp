@@ -26,6 +26,14 @@ bool enter_pressed() {
   return read(STDIN_FILENO, line.data(), line.size()) > 0;
 }
 
+/// The flag with which a run has room, where fewer threads would have it.
+std::string offer(const measure::Neighbours& neighbours, int threads, int cpus) {
+  int fewer = threads - 1;
+  while (fewer >= 1 && measure::crowded(neighbours, fewer, cpus)) --fewer;
+  if (fewer < 1) return "";
+  return " --threads " + std::to_string(fewer) + " has room beside them.";
+}
+
 std::string consequence(bool is_crowded, int threads) {
   const std::string ours = threads == 1 ? "the one thread of this run"
                                         : "the " + std::to_string(threads) + " threads of this run";
@@ -63,7 +71,8 @@ Quiet wait_for_quiet(const QuietSurroundings& surroundings, const measure::Neigh
   const std::string busy = measure::to_text(first, cpus);
   if (busy.empty()) return quiet;
   const bool is_crowded = measure::crowded(first, threads, cpus);
-  surroundings.say(busy + consequence(is_crowded, threads));
+  surroundings.say(busy + consequence(is_crowded, threads) +
+                   (is_crowded && surroundings.offers_threads ? offer(first, threads, cpus) : ""));
   if (!is_crowded) return quiet;
   if (longest <= 0) {
     surroundings.say("Going on at once; --wait SECONDS waits that long for quiet.");

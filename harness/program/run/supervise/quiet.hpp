@@ -18,6 +18,7 @@ struct QuietSurroundings {
   std::function<bool()> told_to_go_on;                       ///< by the Enter key
   std::function<void(const std::string& sentence)> say;
   std::function<void(const std::string& line)> show;  ///< instead of the line shown before
+  bool offers_threads = true;                         ///< the command has --threads
 };
 
 /// The surroundings of this process: /proc, the steady clock and, where the program has the

@@ -33,6 +33,21 @@ class LookedAt {
     }
     return *this;
   }
+  /// The same in rounds that other programs disturbed, the control being `controls` times the base.
+  LookedAt& disturbed(int begin, int count, const std::vector<double>& ratios,
+                      const std::vector<double>& controls) {
+    for (int i = 0; i < count; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      add(0, begin + i, 0.01, true);
+      add(1, begin + i, 0.01 * ratios[at % ratios.size()], true);
+      add(2, begin + i, 0.01 * controls[at % controls.size()], true);
+    }
+    return *this;
+  }
+  LookedAt& threads(int count) {
+    result_.run.threads = count;
+    return *this;
+  }
   LookedAt& status(std::size_t cell, Status status) {
     result_.cells[cell].status = status;
     return *this;
@@ -51,10 +66,13 @@ class LookedAt {
   }
 
  private:
-  void add(std::size_t cell, int round, double seconds) {
+  void add(std::size_t cell, int round, double seconds, bool disturbed = false) {
     result::TimingRound one;
     one.round = round;
-    one.median_seconds = seconds;
+    // The least sample of a disturbed round is what it is judged by.
+    one.median_seconds = disturbed ? 7 * seconds : seconds;
+    if (disturbed) one.samples_seconds = {9 * seconds, seconds};
+    one.disturbed = disturbed;
     result_.cells[cell].timing["forward"].rounds.push_back(one);
   }
 
@@ -225,7 +243,7 @@ struct Scarce {
   Scarce() {
     Gate gate;
     gate.seconds_most = 100;
-    comparison.turns = compare::Turns{"x", "y", 0.03, 0.99, gate};
+    comparison.turns = compare::Turns{"x", "y", 0.03, 0.99, 2, gate};
   }
   /// Whose sides take so many seconds each.
   Pair& add(const std::string& name, int wanted, std::size_t rounds, double seconds) {
@@ -285,4 +303,49 @@ TEST_CASE("where time is short what seems to have changed goes on first", "[comp
   next = run.further();
   REQUIRE(next);
   CHECK(next->cells == sides_of({"fast", "begun", "same"}));
+}
+
+TEST_CASE("beside other programs what is far from 1 has a verdict, of one thread",
+          "[compare][ab]") {
+  const std::vector<double> noise{0.9, 1.0, 1.15};
+  const auto judged = [&](std::vector<double> ratios, const std::vector<double>& controls,
+                          int threads) {
+    return LookedAt(Gate{}).disturbed(0, 12, ratios, controls).threads(threads).pair();
+  };
+  const Pair fast = judged({0.4, 0.5, 0.6}, noise, 1);
+  CHECK(fast.verdict == SpeedVerdict::fast);
+  CHECK(fast.beside_others);
+  CHECK(fast.ratio == Approx(0.5));
+  CHECK(fast.left_out == 12);
+  CHECK(fast.base->median == Approx(0.01));
+  CHECK(fast.rounds_wanted == 0);
+  CHECK(compare::to_json(fast).at("beside_others") == true);
+  // Near 1, or within what the base did against itself, only quiet rounds tell.
+  for (const Pair& near : {judged({0.95, 0.98}, {1.0}, 1), judged({1.0}, {1.0}, 1),
+                           judged({0.7, 0.75, 0.8}, {0.65, 1.0, 1.5}, 1)}) {
+    CHECK(near.verdict == SpeedVerdict::unclear);
+    CHECK_FALSE(near.beside_others);
+    CHECK(near.rounds_wanted == 24);
+  }
+  // Threads that wait for each other make a side slower by what the control does not show.
+  const Pair two = judged({0.4, 0.5, 0.6}, noise, 2);
+  CHECK(two.verdict == SpeedVerdict::unclear);
+  CHECK(two.reason ==
+        "12 of 12 rounds were preempted: repeat on a quiet machine, or with --threads 1");
+  // Quiet rounds that are enough for a verdict need no others.
+  const Pair quiet =
+      LookedAt(Gate{}).rounds(0, 9, {1.0}).disturbed(9, 3, {0.4}, noise).threads(1).pair();
+  CHECK(quiet.verdict == SpeedVerdict::same);
+}
+
+TEST_CASE("what is slow beside other programs is confirmed beside them", "[compare][ab]") {
+  LookedAt run = LookedAt(Gate{}).disturbed(0, 12, {1.8, 2.0}, {0.9, 1.1}).threads(1);
+  CHECK(run.pair().verdict == SpeedVerdict::unclear);
+  CHECK(run.pair().confirm_wanted);
+  SECTION("by as many rounds") {
+    CHECK(run.disturbed(48, 24, {1.7, 2.1}, {1.0}).pair().verdict == SpeedVerdict::slow);
+  }
+  SECTION("or is not") {
+    CHECK(run.disturbed(48, 24, {0.9, 1.1}, {1.0}).pair().verdict == SpeedVerdict::unclear);
+  }
 }

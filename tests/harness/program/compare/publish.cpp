@@ -24,7 +24,7 @@ Pair told(SpeedVerdict verdict, const std::string& name, double ratio = 0) {
 
 Comparison some() {
   Comparison comparison;
-  comparison.turns = Turns{"old", "new", 0.03, 0.998, {}};
+  comparison.turns = Turns{"old", "new", 0.03, 0.998, 2, {}};
   comparison.pairs = {
       told(SpeedVerdict::same, "steady", 1.0), told(SpeedVerdict::slow, "slower", 1.1),
       told(SpeedVerdict::unclear, "a|b <script>", 1.02), told(SpeedVerdict::gone, "lost")};

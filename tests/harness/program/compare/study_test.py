@@ -46,6 +46,16 @@ class Rules(unittest.TestCase):
         self.assertEqual(study.look_at(moved, [0.0] * 12, 0.95, 0.03, study.order_interval), "SLOW")
         self.assertEqual(study.look_at(moved, moved, 0.95, 0.03, study.order_interval), "UNCLEAR")
 
+    def test_beside_others_a_ratio_is_far_from_1_and_from_the_control(self):
+        def look(ratio, noise):
+            logs, control = [math.log(ratio)] * 12, [math.log(noise), -math.log(noise)] * 6
+            return study.look_beside_others(logs, control, 0.95, 0.03, study.order_interval)
+
+        self.assertEqual(look(1.3, 1.2), "SLOW")
+        self.assertEqual(look(0.7, 1.2), "FAST")
+        self.assertEqual(look(1.3, 1.4), "UNCLEAR")
+        self.assertEqual(look(1.08, 1.0), "UNCLEAR")
+
     def test_only_what_is_unclear_goes_on_and_what_is_slow_is_confirmed(self):
         def rounds(values):
             return lambda count: ([values.pop(0) for _ in range(count)], [0.0] * count)

@@ -65,6 +65,15 @@ TEST_CASE("busy processes are named, with their effect on times", "[quiet]") {
   CHECK(stage.looks == 0);
 }
 
+TEST_CASE("as many threads as have room beside busy processes are offered", "[quiet]") {
+  Stage one;
+  one.wait({1.0, {{4711, "cc1plus", 1.0}}}, 0);
+  CHECK_THAT(one.said, Contains("--threads 1 has room beside them"));
+  Stage none;
+  none.wait(busy, 0);
+  CHECK_THAT(none.said, !Contains("--threads"));
+}
+
 TEST_CASE("a run goes on once two looks in a row find the machine quiet", "[quiet]") {
   Stage stage;
   stage.seen = {busy, calm, busy, calm, calm};
