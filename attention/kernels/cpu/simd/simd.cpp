@@ -20,7 +20,7 @@ Isa detected() {
       return Isa::avx512;
     }
     if (amx::usable()) return Isa::amx;
-    // Intel's processors multiply pairs by vdpbf16ps at half the rate of floats, AMD's at twice.
+    // Intel's processors multiply pairs by vdpbf16ps at half the rate of floats: NOTES.md.
     return __builtin_cpu_is("amd") ? Isa::avx512_bf16 : Isa::avx512;
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::avx2;

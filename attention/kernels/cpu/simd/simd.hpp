@@ -262,8 +262,8 @@ constexpr std::int64_t padded(std::int64_t count, std::size_t element_bytes) {
 }
 
 /// neon: that of aarch64, whose processors all have it: there it is the baseline. avx512_bf16:
-/// AVX-512 with AVX512_BF16 and AVX512_VBMI, where it is faster than floats; amx: AMX_BF16 beside
-/// them. Both are of use to bfloat16 kernels alone.
+/// AVX-512 with AVX512_BF16 and AVX512_VBMI, on AMD's processors; amx: AMX_BF16 beside them. Both
+/// are of use to bfloat16 kernels alone.
 enum class Isa { baseline, neon, avx2, avx512, avx512_bf16, amx };
 
 /// The widest instruction set that this machine has and `limit_isa` allows.
