@@ -249,6 +249,7 @@ const std::vector<Fault> some_faults{
     {"closes", "crashed", "bad.py:42: the .*"},
     {"exits", "error", "bad.py:47: SystemExit: 3.*"},
     {"remembers", "wrong", "bad.py:70: .*"},
+    {"both", "error", "bad.py:122: bad_both returned the same output for other inputs.*"},
     {"faults", "crashed", "bad.py:129: the process .*"},
     {"parent", "crashed", "bad.py:144: the process was killed by .*"},
     {"openmp", "measured", ""},

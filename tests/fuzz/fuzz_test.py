@@ -67,6 +67,8 @@ class Oracle(unittest.TestCase):
         )
         self.assertEqual(self.symptoms("echo '[json.exception.type_error.302] x' >&2; exit 3"),
                          ["raw exception"])
+        lacking = "the plugin itself lacks std::terminate(): add the source"
+        self.assertEqual(self.symptoms(f"echo 'attnbench: {lacking}' >&2; exit 2"), [])
         self.assertEqual(self.symptoms("printf '\\033[31mred\\n'"), ["control character"])
         self.assertEqual(self.symptoms("printf '\\302\\233x\\n' >&2"), ["control character"])
         self.assertEqual(self.symptoms("head -c 3000 /dev/zero | tr '\\0' a >&2; exit 2"),

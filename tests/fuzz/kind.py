@@ -55,10 +55,13 @@ class Kind:
         return folder
 
 
-def ended_in_the_middle(folder, outcome):
-    """Ctrl-C may end a command as it ends any program until there is something to keep."""
-    if outcome.exit_code == -signal.SIGINT and (folder / "out" / "journal.jsonl").exists():
-        return [("signal", "SIGINT ended a run in the middle")]
+def ended_in_the_middle(folder, outcome, signals=(signal.SIGINT,)):
+    """Signals may end a command as they end any program until there is something to keep, and once
+    it is kept."""
+    out = folder / "out"
+    begun = (out / "journal.jsonl").exists() and not (out / "result.json").exists()
+    if begun and -outcome.exit_code in signals:
+        return [("signal", f"{signal.Signals(-outcome.exit_code).name} ended a run in the middle")]
     return []
 
 

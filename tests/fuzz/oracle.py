@@ -19,6 +19,8 @@ KEPT_BYTES = 1 << 20  # of each output; the rest is read and thrown away
 RAW = re.compile(r"\[json\.exception|terminate called|what\(\):|basic_string|vector::|map::at|"
                  r"bad_alloc|bad_cast|bad_optional|std::|\bsto[ildf]+\b|regex_error|"
                  r"filesystem error:|Exception raised from")
+# What a plugin lacks may be a function of the standard library.
+LACKING = re.compile(r"the plugin itself lacks .*?: add the source")
 # A place in a file: a line, a byte, a JSON pointer, a part of it by name.
 PLACE = re.compile(
     r":\d+|\b(byte|line|character|column|offset|record|round)s? +\d+|(^|\s)/|\"|"
@@ -218,9 +220,9 @@ def about_messages(case, outcome):
         for line in outcome.out.splitlines():
             if len(line.encode()) > LONGEST_MESSAGE_BYTES:
                 found.append(("a line over 2 kB", f"{len(line.encode())} bytes: {line[:80]}"))
-    raw = RAW.search(outcome.err + outcome.out)
+    text = LACKING.sub("", outcome.err + outcome.out)
+    raw = RAW.search(text)
     if raw:
-        text = outcome.err + outcome.out
         found.append(("raw exception", text[max(0, raw.start() - 60) : raw.end() + 120]))
     for name, text in (("stderr", outcome.err), ("stdout", outcome.out)):
         character = control_character(text)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import mutate
-from kind import BRIEF, FIXTURE, TINY_SUITE, Kind
+from kind import BRIEF, FIXTURE, TINY_SUITE, Kind, ended_in_the_middle
 from oracle import Case
 
 # Each is set alone or with another; None takes it out.
@@ -129,9 +129,8 @@ class Surroundings(Kind):
         found = []
         if ">/dev/full" in case.shell.replace("2>/dev/full", "") and outcome.exit_code == 0:
             found.append(("output lost without a word", "exit code 0 with /dev/full as output"))
+        found += ended_in_the_middle(folder, outcome, ORDERLY)
         begun = (folder / "out" / "journal.jsonl").exists()
-        if begun and -outcome.exit_code in ORDERLY:
-            found.append(("signal", f"{-outcome.exit_code} ended a run in the middle"))
         if begun and outcome.exit_code == 130 and not (folder / "out" / "result.json").exists():
             found.append(("no result", "a run that was interrupted left no result.json"))
         return found
