@@ -109,7 +109,6 @@ RunOutcome Supervisor::run() {
   }
   stop_measurers();
   progress_.reset();
-  interrupts_.reset();  // from here on Ctrl-C ends the program as usual
   store_->require_there();
   RunOutcome outcome{result(state, reason), store_->folder().path, state == "interrupted"};
   learn_pace(pace_file(outcome.result.machine.cpu_model), *store_, schedule_->planned(),
@@ -119,6 +118,7 @@ RunOutcome Supervisor::run() {
   } catch (const EnvironmentFailure& error) {
     if (failure.empty()) failure = std::string(error.what()) + "; continue with: " + how_to_resume;
   }
+  interrupts_.reset();  // from here on Ctrl-C ends the program as usual
   if (!failure.empty()) throw EnvironmentFailure(failure);
   return outcome;
 }
