@@ -33,6 +33,15 @@ class Unbuilt(unittest.TestCase):
             self.assertRegex(done.stdout, rf"(?m)^  {name} +[A-Z]")
         self.assertIn("Nothing is built yet", done.stderr)
 
+    def test_build_says_its_variables_and_refuses_words(self):
+        done = call("build", "--help")
+        self.assertEqual(done.returncode, 0)
+        for name in ("ATTNBENCH_TORCH=DIR", "ATTNBENCH_PRESET=NAME", "ATTNBENCH_CUDA_ARCHITECTURES=LIST"):
+            self.assertIn(name, done.stdout)
+        done = call("build", "everything")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("everything", done.stderr)
+
     def test_docs_reads_its_words_before_anything_is_built(self):
         done = call("docs", "--help")
         self.assertEqual(done.returncode, 0)
