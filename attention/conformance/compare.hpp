@@ -36,7 +36,8 @@ void compare_rows(Judge& judge, const Subject& subject, const Trial& trial, cons
                   const std::vector<double>& got);
 
 /// Compares output and every gradient with the composite form in double, by the same rule. Numbers
-/// smaller than `floor` in root mean square are compared as if they were of that size.
+/// smaller than `floor` in root mean square are compared as if they were of that size. Where that
+/// form takes no float64, the output alone is compared, with the definition.
 void compare_with_composite(Judge& judge, const Subject& subject, const Trial& trial,
                             const Inputs& inputs, double floor = 1e-2);
 

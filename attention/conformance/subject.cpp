@@ -166,6 +166,13 @@ std::optional<Trial> Subject::in_pattern(const Trial& like, Pattern other) const
   return trial;
 }
 
+bool Subject::has_double(const Trial& trial) const {
+  Problem exact = trial.problem;
+  exact.dtype = Dtype::float64;
+  exact.device = "cpu";
+  return bool(support(entry, entry.implementations.front(), trial.options, exact));
+}
+
 Trial Subject::composite_in_double(const Trial& trial) const {
   Trial exact = trial;
   exact.implementation = &entry.implementations.front();

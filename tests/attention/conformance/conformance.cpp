@@ -1,5 +1,8 @@
 #include "attention/conformance/conformance.hpp"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "attention/registry.hpp"
 #include "tests/attention/fixture.hpp"
 #include "tests/attention/mutants.hpp"
@@ -342,4 +345,38 @@ TEST_CASE("a property that throws is broken, an unsupported one has a reason", "
     CHECK(each.status == PropertyOutcome::not_applicable);
     CHECK_THAT(each.reason, Catch::Contains("not on a Friday"));
   }
+}
+
+TEST_CASE("a mechanism that takes one dtype alone is held to its definition in it",
+          "[conformance]") {
+  Entry entry = registry().entry("softmax");
+  Implementation& only = entry.implementations.front();
+  only.supports = [](const Options&, const Problem& problem) {
+    return problem.dtype == Dtype::float32 ? Support{} : Support::no("float32 alone");
+  };
+  only.mix = [mix = only.mix](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    if (inputs["query"].scalar_type() != at::kFloat) throw std::runtime_error("float32 alone");
+    return mix(mechanism, inputs, state);
+  };
+  entry.implementations.erase(entry.implementations.begin() + 1, entry.implementations.end());
+  const auto& reference = registry().reference("softmax");
+  const auto checked = [&] {
+    return conformance::check(entry, reference, entry.implementations.front(), Pattern::causal,
+                              Dtype::float32);
+  };
+  for (const Finding& each : checked()) {
+    INFO(described(each));
+    CHECK(each.status != PropertyOutcome::broken);
+  }
+  only.mix = [mix = only.mix](Mechanism& mechanism, const Inputs& inputs, State* state) {
+    Mixed mixed = mix(mechanism, inputs, state);
+    mixed.output = mixed.output * (inputs["query"].size(2) == 133 ? 1.1 : 1.0);
+    return mixed;
+  };
+  const std::vector<Finding> found = checked();
+  const auto composite = std::find_if(found.begin(), found.end(), [](const Finding& each) {
+    return each.property == "equals_composite";
+  });
+  REQUIRE(composite != found.end());
+  CHECK(composite->status == PropertyOutcome::broken);
 }
