@@ -168,10 +168,13 @@ std::string timing_fault(const result::Timing& timing) {
 
 /// The first fault of a timed cell, "POINTER: expected …".
 std::string cell_fault(const CellRecord& cell, const Values& ceilings) {
-  for (const char* size : {"batch", "heads", "kv_heads", "length", "head_dim", "value_dim"}) {
-    const auto setting = number_of(cell.settings, size), problem = number_of(cell.problem, size);
+  for (const std::string size : {"batch", "heads", "kv_heads", "length", "head_dim", "value_dim"}) {
+    // A problem's head_dim is that of queries and keys.
+    const bool keys = size == "head_dim" && cell.settings.count("key_dim") != 0;
+    const std::string said = keys ? "key_dim" : size;
+    const auto setting = number_of(cell.settings, said), problem = number_of(cell.problem, size);
     if (setting && problem && *setting != *problem) {
-      return std::string("/settings/") + size + ": expected that of the problem";
+      return "/settings/" + said + ": expected that of the problem";
     }
   }
   for (const auto& [what, timing] : cell.timing) {

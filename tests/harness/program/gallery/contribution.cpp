@@ -167,6 +167,13 @@ TEST_CASE("a result that cannot be compared, or not be right, is refused", "[con
        [](Result& r) { r.cells.back().id = r.cells.front().id; }},
       {"/settings/length: expected that of the problem", failed,
        [](Result& r) { timed_cell(r).settings["length"] = 7; }},
+      {"/settings/key_dim: expected that of the problem", failed,
+       [](Result& r) { timed_cell(r).settings["key_dim"] = 7; }},
+      {"accepted", ExitCode::done,
+       [](Result& r) {
+         timed_cell(r).settings["key_dim"] = timed_cell(r).problem.at("head_dim");
+         timed_cell(r).settings["head_dim"] = 7;
+       }},
       {"no ceilings", failed, [](Result& r) { r.ceilings.clear(); }},
       {"a positive number of seconds", failed, [](Result& r) { time_it(r, 0); }},
       {"/rounds: expected at least one", failed, [](Result& r) { a_timing(r).rounds.clear(); }},
