@@ -147,8 +147,12 @@ TEST_CASE("a wrong row or NaN anywhere in a timed call is found", "[cheats]") {
           if (++memory->calls > 2) output[0][1][37].mul_(factor);
           return output;
         });
-    const Found cheat = found(registry);
+    Found cheat = found(registry);
     CHECK(cheat.check["verdict"] == "ok");
+    // On a busy core a round has time for a part of the rows, and each round takes other rows.
+    for (int round = 1; round < 20 && cheat.timed["verdict"] == "ok"; ++round) {
+      cheat = found(registry, {}, round);
+    }
     require_wrong(cheat, factor > 1 ? "differ from the reference" : "not finite: 16 of 1536");
   }
 }
