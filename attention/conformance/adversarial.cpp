@@ -68,7 +68,8 @@ void compare_case(const Subject& subject, Judge& judge, Trial trial, const Input
   // Differences of near ties cancel: no more of their digits are asked for than of slopes. What
   // reaches a parameter is the sum of all tokens, of which here nothing but rounding may be left.
   constexpr double limit = 1e-6;
-  const Differentiated want = differentiate(subject.composite_in_double(trial), inputs, upstream);
+  const Trial exact = subject.composite_in_double(trial).value();
+  const Differentiated want = differentiate(exact, inputs, upstream);
   for (const Role& role : trial.mechanism->roles()) {
     const auto gradient = want.gradients.find(role.name);
     if (gradient == want.gradients.end()) continue;

@@ -177,16 +177,16 @@ double difference(const at::Tensor& got, const at::Tensor& want, double floor) {
 
 void compare_with_composite(Judge& judge, const Subject& subject, const Trial& trial,
                             const Inputs& inputs, double floor) {
-  if (!subject.has_double(trial)) {
+  const auto exact = subject.composite_in_double(trial);
+  if (!exact) {
     return compare_with_definition(judge, subject, trial, inputs, all_rows(trial.problem));
   }
-  const Trial exact = subject.composite_in_double(trial);
   const at::Tensor upstream = upstream_of(trial, subject.seed + 5);
   const bool gradients = subject.differentiable();
   const auto run = [&](const Trial& each, const Inputs& with) {
     return gradients ? differentiate(each, with, upstream) : Differentiated{mix(each, with), {}};
   };
-  const Differentiated want = run(exact, converted(inputs, at::kDouble));
+  const Differentiated want = run(*exact, converted(inputs, at::kDouble));
   const Differentiated got = run(trial, inputs);
   // The rest is only computed where the plain bar is passed.
   std::optional<Differentiated> shifted;
@@ -198,7 +198,7 @@ void compare_with_composite(Judge& judge, const Subject& subject, const Trial& t
     if (!side.empty()) return judge.fail(trial.where + what + ": " + side);
     const double error = difference(a, b, floor);
     if (error > limit && std::isfinite(error)) {
-      if (!shifted) shifted = run(exact, rounded_inputs(subject, inputs));
+      if (!shifted) shifted = run(*exact, rounded_inputs(subject, inputs));
       limit = std::max(limit, roundings(trial) * difference(pick(*shifted), b, floor));
       const auto naive = subject.naive(trial);
       if (naive && naive->implementation != trial.implementation) {

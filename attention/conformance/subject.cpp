@@ -158,26 +158,17 @@ std::optional<Trial> Subject::prepare(Judge& judge, const std::string& where,
 }
 
 std::optional<Trial> Subject::in_pattern(const Trial& like, Pattern other) const {
-  Trial trial = composite_in_double(like);
-  trial.problem.pattern = other;
-  if (!support(entry, *trial.implementation, trial.options, trial.problem)) return std::nullopt;
-  trial.mechanism = entry.make(trial.options, trial.problem);
-  copy_parameters(*like.mechanism, *trial.mechanism);
-  return trial;
+  Trial changed = like;
+  changed.problem.pattern = other;
+  return composite_in_double(changed);
 }
 
-bool Subject::has_double(const Trial& trial) const {
-  Problem exact = trial.problem;
-  exact.dtype = Dtype::float64;
-  exact.device = "cpu";
-  return bool(support(entry, entry.implementations.front(), trial.options, exact));
-}
-
-Trial Subject::composite_in_double(const Trial& trial) const {
+std::optional<Trial> Subject::composite_in_double(const Trial& trial) const {
   Trial exact = trial;
   exact.implementation = &entry.implementations.front();
   exact.problem.dtype = Dtype::float64;
   exact.problem.device = "cpu";
+  if (!support(entry, *exact.implementation, exact.options, exact.problem)) return std::nullopt;
   exact.mechanism = entry.make(exact.options, exact.problem);
   copy_parameters(*trial.mechanism, *exact.mechanism);
   return exact;

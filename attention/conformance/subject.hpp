@@ -56,10 +56,9 @@ class Subject {
                                const OptionValues& changes = {}, bool gradient = false) const;
   /// The trial for another pattern, with the parameters of `like`.
   std::optional<Trial> in_pattern(const Trial& like, Pattern pattern) const;
-  /// Whether there is a composite form in double: a mechanism in Python may lack it.
-  bool has_double(const Trial& trial) const;
-  /// The composite form in double, with the trial's parameters.
-  Trial composite_in_double(const Trial& trial) const;
+  /// The composite form in double, with the trial's parameters; nothing where it does not support
+  /// that, as a mechanism in Python may not.
+  std::optional<Trial> composite_in_double(const Trial& trial) const;
   /// The composite form with the trial's mechanism and dtype; nothing if it does not support it.
   std::optional<Trial> naive(const Trial& trial) const;
 
