@@ -125,7 +125,8 @@ class Definition {
     set_parameters(module, given);
     const Inputs inputs = inputs_of(problem, given);
     const at::Tensor output = module.call(inputs).contiguous();
-    if (!std::exchange(works_, true)) require_work(module, inputs, output);
+    if (!works_) require_work(module, inputs, output);
+    works_ = true;
     std::vector<double> result;
     for (const auto& row : rows) {
       const double* const values =
