@@ -110,7 +110,7 @@ RunOutcome Supervisor::run() {
   stop_measurers();
   progress_.reset();
   store_->require_there();
-  RunOutcome outcome{result(state, reason), store_->folder().path, state == "interrupted"};
+  RunOutcome outcome{result(state, reason), store_->folder().path};
   learn_pace(pace_file(outcome.result.machine.cpu_model), *store_, schedule_->planned(),
              settings_.suite.measure, started_at_);
   try {
@@ -118,6 +118,8 @@ RunOutcome Supervisor::run() {
   } catch (const EnvironmentFailure& error) {
     if (failure.empty()) failure = std::string(error.what()) + "; continue with: " + how_to_resume;
   }
+  // One that came since the last round ends what would follow the result.
+  outcome.interrupted = interrupted();
   interrupts_.reset();  // from here on Ctrl-C ends the program as usual
   if (!failure.empty()) throw EnvironmentFailure(failure);
   return outcome;
