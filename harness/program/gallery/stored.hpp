@@ -11,8 +11,8 @@
 
 namespace attnbench::gallery {
 
-/// The largest suites, with 70 cells of trainings, need that much.
-constexpr std::size_t max_stored_bytes = 300'000;
+/// The largest suites, with 150 timed cells or 70 trainings, need that much.
+constexpr std::size_t max_stored_bytes = 400'000;
 
 /// What the index shows of a stored result.
 struct Stored {
