@@ -1,8 +1,8 @@
 """PyTorch's FlexAttention, compiled: causal or full, a sliding window, ALiBi.
 
-Needs PyTorch 2.5 or newer (2.6 on the CPU). On the CPU it has no backward pass, and needs a C++
-compiler whose AVX2 or AVX-512 code PyTorch can load: PyTorch 2.15 could not load that of Debian 12's
-g++, but that of its clang++ (CXX=clang++). The first call compiles.
+Needs PyTorch 2.5 or newer (2.6 on the CPU). On the CPU it has no backward pass, and its first
+call compiles by $CXX: what Debian 12's g++ 12.2 made of PyTorch 2.15's was right, what its clang 14
+or 16 made was wrong.
 """
 
 import os
