@@ -117,7 +117,7 @@ ExitCode run_one(const RunArguments& arguments, run::RunSettings settings) {
   if (first && budget) print_coloured(run::budget_text(outcome.result, *budget));
   if (first && arguments.timings) {
     std::cout << run::parts_table(run::read_journal(outcome.folder / "journal.jsonl").rounds,
-                                  outcome.result.run.wall_seconds.value_or(0));
+                                  outcome.result.run.wall_seconds);
   }
   std::cout.flush();  // before pictures, which take a while, and the next suite's progress
   if (first && !arguments.measure.no_report) make_report(outcome.folder, arguments.measure);

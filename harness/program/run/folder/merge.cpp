@@ -200,7 +200,8 @@ result::RunInfo joined_run(const std::vector<Share>& shares, const MergeChoices&
     const result::RunInfo& one = share.result->run;
     run.started_at = std::min(run.started_at, one.started_at);
     run.finished_at = std::max(run.finished_at, one.finished_at);
-    *run.wall_seconds += one.wall_seconds.value_or(0);
+    if (!one.wall_seconds) run.wall_seconds.reset();
+    if (run.wall_seconds) *run.wall_seconds += *one.wall_seconds;
     if (run.threads != one.threads) run.threads.reset();
   }
   if (!choices.submission.is_null()) run.submission = choices.submission;

@@ -39,7 +39,7 @@ std::string spread(const std::vector<double>& seconds) {
 
 }  // namespace
 
-std::string parts_table(const Records& rounds, double run_seconds) {
+std::string parts_table(const Records& rounds, std::optional<double> run_seconds) {
   std::map<std::string, std::vector<double>> by_part;
   double all = 0;
   std::size_t count = 0;
@@ -67,8 +67,9 @@ std::string parts_table(const Records& rounds, double run_seconds) {
     std::replace(words.begin(), words.end(), '_', ' ');
     table += line(words, sum, all, spread(by_part.at(name)));
   }
-  return table +
-         line("outside of rounds", std::max(0.0, run_seconds - all), run_seconds, " of the run");
+  if (!run_seconds) return table;
+  const double outside = std::max(0.0, *run_seconds - all);
+  return table + line("outside of rounds", outside, *run_seconds, " of the run");
 }
 
 }  // namespace attnbench::run

@@ -14,12 +14,24 @@ std::time_t moment_of(const std::string& text) {
   return strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr ? 0 : timegm(&parts);
 }
 
-result::RunInfo run_part(const RunFacts& facts) {
+/// Whether a record is older than this start: of the one that is resumed, or of another run.
+bool has_earlier(const Records& records, const std::string& started_at) {
+  for (const auto& [id, rounds] : records) {
+    for (const result::RoundRecord& round : rounds) {
+      if (round.started_at < started_at) return true;
+    }
+  }
+  return false;
+}
+
+result::RunInfo run_part(const RunFacts& facts, const Records& records) {
   result::RunInfo run;
   run.command = facts.command;
   run.started_at = facts.started_at;
   run.finished_at = text::now_text();
-  run.wall_seconds = std::difftime(std::time(nullptr), moment_of(facts.started_at));
+  if (!has_earlier(records, facts.started_at)) {
+    run.wall_seconds = std::difftime(std::time(nullptr), moment_of(facts.started_at));
+  }
   run.seed = facts.seed;
   run.threads = facts.threads;
   run.rounds = facts.rounds;
@@ -109,7 +121,7 @@ result::Result run_result(const RunFacts& facts, const std::vector<Planned>& pla
                           const std::map<std::string, DeviceProbe>& probes) {
   result::Result result;
   result.suite = facts.suite;
-  result.run = run_part(facts);
+  result.run = run_part(facts, records);
   result.machine = machine_part(facts, probes);
   result.provenance = process::provenance(facts.binary);
   if (const Json* const torch = find_value(result.machine.further, "torch")) {

@@ -118,7 +118,7 @@ RunOutcome Supervisor::run() {
   } catch (const EnvironmentFailure& error) {
     if (failure.empty()) failure = std::string(error.what()) + "; continue with: " + how_to_resume;
   }
-  // One that came since the last round ends what would follow the result.
+  // One that came since the last round counts, too.
   outcome.interrupted = interrupted();
   interrupts_.reset();  // from here on Ctrl-C ends the program as usual
   if (!failure.empty()) throw EnvironmentFailure(failure);

@@ -97,7 +97,7 @@ TEST_CASE("shards become one result in the suite's order", "[merge]") {
   CHECK(run.state == "complete");
   CHECK(run.started_at == "2026-01-01T00:00:00Z");
   CHECK(run.finished_at == "2026-01-03T01:00:00Z");
-  CHECK(*run.wall_seconds == 30);
+  CHECK(run.wall_seconds == 30);
   CHECK_FALSE(run.shard);
   CHECK(run.forced.empty());
   REQUIRE((run.merged && run.merged->size() == 3));
@@ -105,6 +105,8 @@ TEST_CASE("shards become one result in the suite's order", "[merge]") {
   CHECK(run.merged->at(1).shard == result::ShardInfo{2, 3});
   CHECK(merged.result.benchmarks.size() == 2);  // rows of both cells
   CHECK(result::by_machine(merged.result).size() == 1);
+  shares[0].result->run.wall_seconds.reset();
+  CHECK_FALSE(run::merge(shares, {}).result.run.wall_seconds);
 }
 
 TEST_CASE("runs of another suite, binary, seed or profile are refused with both values",

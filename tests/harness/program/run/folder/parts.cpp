@@ -28,6 +28,7 @@ TEST_CASE("the parts of rounds are added up, the largest first", "[run]") {
   CHECK_THAT(table, Contains("start and end                 0.8 s   18.8 %   median 250 ms"));
   CHECK_THAT(table, Contains("outside of rounds             1.0 s   20.0 % of the run"));
   CHECK(table.find("samples") < table.find("warm up"));
+  CHECK(run::parts_table(rounds, std::nullopt) == table.substr(0, table.find("  outside")));
 }
 
 TEST_CASE("rounds that do not say what their parts took are left out", "[run]") {

@@ -106,3 +106,15 @@ TEST_CASE("a run says how threads waited, and for how long it waited for quiet",
   facts.waited_for_quiet_seconds = 3;
   CHECK(*run_of("active", "active").waited_for_quiet_seconds == 3);
 }
+
+TEST_CASE("a run has a time where one start measured all of it", "[run_result]") {
+  RunFacts facts = facts_of_a_run();
+  RoundRecord round = crashed_round();
+  round.started_at = facts.started_at;
+  const auto seconds = [&] {
+    return run_result(facts, {planned_cell("a")}, {{"a", {round}}}, {}).run.wall_seconds;
+  };
+  CHECK(seconds());
+  round.started_at = "2026-01-01T00:00:00Z";
+  CHECK_FALSE(seconds());
+}

@@ -8,7 +8,7 @@
 
 using namespace attnbench;
 
-TEST_CASE("a signal after the last round leaves a complete result and ends what would follow",
+TEST_CASE("a signal after the last round leaves a complete result of an interrupted run",
           "[supervisor]") {
   const test::TemporaryFolder folder;
   const test::Variable cache("XDG_CACHE_HOME", folder.path().string());
