@@ -48,7 +48,7 @@ double now() {
 }
 
 constexpr double least_bytes = 128 << 10;
-constexpr double max_bytes = 512 << 20;
+constexpr double greatest_bytes = 512 << 20;
 constexpr double copied_a_trial = 64 << 20;  ///< by all threads; a few milliseconds
 constexpr int trials = 6;
 
@@ -147,7 +147,25 @@ double bandwidth(int threads, std::int64_t bytes, Level level) {
   return 4.0 * static_cast<double>(count * repeats) * per_second;
 }
 
+/// What each core has of its own. A few milliseconds for each rate.
+Json rates_of_cores(int threads, const CacheSizes& caches) {
+  const double one_thread = multiply_add_rate(1);
+  return {{"fma_float32_flops_per_second", threads > 1 ? multiply_add_rate(threads) : one_thread},
+          {"fma_float32_one_thread_flops_per_second", one_thread},
+          {"exp_float32_per_second", exponential_rate(threads)},
+          {"bandwidth_l1_bytes_per_second", bandwidth(threads, caches.l1 / 2, Level::of_one_core)},
+          {"bandwidth_l2_bytes_per_second", bandwidth(threads, caches.l2 / 2, Level::of_one_core)}};
+}
+
 }  // namespace
+
+Json greater_rates(const Json& one, const Json& other) {
+  Json greater = one;
+  for (const auto& [name, rate] : other.items()) {
+    if (!greater.contains(name) || greater[name] < rate) greater[name] = rate;
+  }
+  return greater;
+}
 
 CacheSizes cache_sizes() {
   CacheSizes sizes;
@@ -192,7 +210,7 @@ TeamTimes time_team(int threads, int trials, const std::function<LoopBody()>& ma
 std::vector<Rung> memory_ladder(int threads, double max_bytes) {
   threads = std::max(1, threads);
   std::vector<Rung> ladder;
-  for (double bytes = least_bytes; bytes <= std::min(max_bytes, max_bytes); bytes *= 4) {
+  for (double bytes = least_bytes; bytes <= std::min(max_bytes, greatest_bytes); bytes *= 4) {
     ladder.push_back(rung(threads, bytes));
   }
   return ladder;
@@ -204,19 +222,17 @@ Json cpu_ceilings(int threads) {
   const std::int64_t from_l3 = std::max(2 * caches.l2, caches.l3 / (2 * threads));
   // Four times the last level, but never so much that a small machine runs short.
   const std::int64_t from_dram = std::min<std::int64_t>(4 * caches.l3, 512 << 20) / threads;
-  const double one_thread = multiply_add_rate(1);
-  return {{"fma_float32_flops_per_second", threads > 1 ? multiply_add_rate(threads) : one_thread},
-          {"fma_float32_one_thread_flops_per_second", one_thread},
-          {"exp_float32_per_second", exponential_rate(threads)},
-          {"bandwidth_l1_bytes_per_second", bandwidth(threads, caches.l1 / 2, Level::of_one_core)},
-          {"bandwidth_l2_bytes_per_second", bandwidth(threads, caches.l2 / 2, Level::of_one_core)},
-          {"bandwidth_l3_bytes_per_second", bandwidth(threads, from_l3, Level::shared)},
-          {"bandwidth_dram_bytes_per_second", bandwidth(threads, from_dram, Level::shared)},
-          {"capacity_l1_bytes", caches.l1 * threads},
-          {"capacity_l2_bytes", caches.l2 * threads},
-          {"capacity_l3_bytes", caches.l3},
-          {"threads", threads},
-          {"isa", cpu_loops().isa}};
+  const Json before = rates_of_cores(threads, caches);
+  Json ceilings = {
+      {"bandwidth_l3_bytes_per_second", bandwidth(threads, from_l3, Level::shared)},
+      {"bandwidth_dram_bytes_per_second", bandwidth(threads, from_dram, Level::shared)},
+      {"capacity_l1_bytes", caches.l1 * threads},
+      {"capacity_l2_bytes", caches.l2 * threads},
+      {"capacity_l3_bytes", caches.l3},
+      {"threads", threads},
+      {"isa", cpu_loops().isa}};
+  ceilings.update(greater_rates(before, rates_of_cores(threads, caches)));
+  return ceilings;
 }
 
 double calibration_seconds(int threads) {

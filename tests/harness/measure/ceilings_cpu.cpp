@@ -60,6 +60,14 @@ TEST_CASE("ceilings are finite rates, one for each thing that can bind", "[ceili
   }
 }
 
+TEST_CASE("a rate that was measured in a slow moment gives way to the greater one", "[ceilings]") {
+  const nlohmann::json first = {{"l1", 120e9}, {"l2", 273e9}, {"alone", 1.0}};
+  const nlohmann::json second = {{"l1", 570e9}, {"l2", 43e9}, {"last", 2.0}};
+  const nlohmann::json expected = {{"l1", 570e9}, {"l2", 273e9}, {"alone", 1.0}, {"last", 2.0}};
+  CHECK(greater_rates(first, second) == expected);
+  CHECK(greater_rates(second, first) == expected);
+}
+
 TEST_CASE("the CPU's stopwatch runs, and pinning to all CPUs changes nothing", "[ceilings]") {
   const auto stopwatch = device_cpu()->stopwatch();
   const double before = stopwatch->now();
@@ -80,4 +88,5 @@ TEST_CASE("a ladder has a rate at every rung, up to what was allowed", "[ladder]
     CHECK(std::isfinite(rung.bytes_per_second));
   }
   CHECK(memory_ladder(1, 0).empty());
+  CHECK(memory_ladder(1, 4e9).back().bytes == 512 << 20);
 }
