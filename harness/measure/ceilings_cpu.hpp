@@ -42,10 +42,9 @@ nlohmann::json greater_rates(const nlohmann::json& one, const nlohmann::json& ot
 /// Measures the CPU's ceilings with `threads` threads in about a second:
 /// {fma_float32_flops_per_second, …_one_thread_flops_per_second, exp_float32_per_second,
 /// bandwidth_l1_bytes_per_second, …_l2, …_l3,
-///  …_dram}. What a core has of its own is measured before and after what cores share, some 0.3 s
-/// apart, and the greater rate counts: a neighbour on the second thread of a core takes more than
-/// half of a rate for as long as it runs, and possible times would seem impossible. GEMM rates per
-/// dtype are added by the worker.
+///  …_dram}. What a core has of its own is measured before and after what cores share, and the
+/// greater rate counts: in a disturbed moment L2 had a sixth of its bandwidth, by which possible
+/// times seemed impossible. GEMM rates per dtype are added by the worker.
 nlohmann::json cpu_ceilings(int threads);
 
 /// Seconds of a fixed piece of work (FMAs and exponentials from registers), the least of a few
